@@ -64,13 +64,16 @@ struct v8_config {
 	UW_U8 regexp_marker; /* the word that marks frames of regular expressions; 0: none does */
 	/* WebAssembly. */
 	UW_U8 wasm_marker; /* the word that marks its frames */
-	UW_U8 wasm_jump;   /* bytes of an element of the table of jumps, and V8_WASM_SETUP; 0: it is
-			      * not known */
-	UW_U8 wasm_jumps;  /* in an instance: the address of the table of jumps */
-	UW_U8 wasm_instance; /* in an instance: the object that stands for it; 0: it is that itself */
-	UW_U8 wasm_module;   /* in that object: its module */
-	UW_U8 wasm_imported; /* 32 bits, in the module's description: number of imported functions */
-	UW_U8 wasm_caller; /* kind of the code that calls WebAssembly from JavaScript; 0: not known */
+	/* Bytes of an element of the table of jumps, and V8_WASM_SETUP; 0: not known. */
+	UW_U8 wasm_jump;
+	UW_U8 wasm_jumps; /* in an instance: the address of the table of jumps */
+	/* In an instance: the object that stands for it; 0: the instance itself. */
+	UW_U8 wasm_instance;
+	UW_U8 wasm_module; /* in that object: its module */
+	/* 32 bits, in the module's description: the number of imported functions. */
+	UW_U8 wasm_imported;
+	/* Kind of the code that calls WebAssembly from JavaScript; 0: not known. */
+	UW_U8 wasm_caller;
 	UW_U8 zero[7];
 };
 

@@ -39,6 +39,8 @@ struct v8_walk {
 				    * sample */
 	__u64 wasm_at, wasm_end;   /* the rest of a part of a module's bytes */
 	__u64 wasm_block;	   /* the block of the last name that was looked at */
+	__u64 wasm_ns, wasm_left;  /* how much more of modules may be read for the sample of this
+				   * time */
 	__u32 kind, wide;
 	__u32 lost; /* 1: an object could not be read, as when the garbage collector moves it */
 	__u32 cut;  /* 1: v8_text has found only a part of the string */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0 */
 /*
  * WebAssembly's functions in V8. A frame has a marker of its own in place of a context, and then
- * the instance of the module. Nothing in memory precedes a function's code, so its beginning is
- * searched for by its first instructions. The function's number is in these, or it is that of the
- * jump that leads there: each module has a table with one jump for each function. The names are in
- * a section of the module's bytes, if the compiler kept them.
+ * the instance of the module. Each module has a table with one jump for each function, and direct
+ * calls go through it: so a caller's call tells the number of the function. Otherwise the beginning
+ * of the code is searched for by its first instructions. The number is in these, or it is that of
+ * the jump that leads there. The names are in a section of the module's bytes, if the compiler kept
+ * them.
  *
- * Sources: src/wasm/{wasm-objects.tq,wasm-code-manager.h,jump-table-assembler.h,wasm-module.h},
- * src/objects/managed.h, the "name" section of WebAssembly's specification
+ * Sources: src/wasm/{wasm-objects,wasm-code-manager,jump-table-assembler,wasm-module}.{h,tq},
+ * src/objects/managed.h of V8, the "name" section of WebAssembly's specification
  */
 #ifndef BPF_V8_V8_WASM_H
 #define BPF_V8_V8_WASM_H
@@ -22,13 +23,14 @@
 /* mov r12d, NUMBER; call BUILTIN */
 #define V8_WASM_OTHER 0x00e800000000bc41ull
 #define V8_WASM_OTHER_MASK 0x00ff00000000ffffull
+#define V8_WASM_CALL 0xe8	  /* call rel32 */
 #define V8_WASM_JUMP 0xe9	  /* jmp rel32 */
 #define V8_WASM_LINE 64		  /* bytes of a line of the table; no jump crosses its end */
-#define V8_WASM_WINDOWS 256	  /* 128 KiB: 16,384 functions or more */
+#define V8_WASM_WINDOWS 512	  /* 256 KiB: 32,768 functions or more */
 #define V8_WASM_END 0x10000u	  /* the table ends */
 #define V8_WASM_SECTIONS 64	  /* at most so many sections are looked at, */
-#define V8_WASM_NAMES 300	  /* and so many names at a time: more than a block */
-#define V8_WASM_BLOCK_SHIFT 8	  /* log2 of the functions of a block (v8_block.h) */
+#define V8_WASM_READS 2200	  /* and so many names and windows of jumps for a sample */
+#define V8_WASM_BLOCK_SHIFT 10	  /* log2 of the functions of a block (v8_block.h) */
 #define V8_WASM_NAME 0x656d616e04 /* the name of the section: its length, "name" */
 
 /* Offsets: from the object of a module to its bytes. */
@@ -37,7 +39,9 @@
 #define V8_WASM_POINTER 24   /* where another one leads to the compiled module */
 #define V8_WASM_DESCRIBED 24 /* in that, the module's description is so far before its bytes */
 
-_Static_assert(WALK_WINDOW == V8_TOLD_WORDS * 8, "a window fits where a description is made");
+#ifndef __bpf__
+static_assert(WALK_WINDOW == V8_TOLD_WORDS * 8, "a window fits where a description is made");
+#endif
 
 ENV_INLINE bool v8_wasm_is(const struct v8_walk *p)
 {
@@ -58,8 +62,9 @@ ENV_INLINE bool v8_wasm_begins(const struct v8_config *c, __u64 first, __u64 sec
 	       ((second >> 24 & 0xff) == 0x48 || (second >> 24 & 0xff) == V8_WASM_JUMP);
 }
 
-/* Searches 512 bytes backwards for the beginning of a function. Returns its address, or 0. The bytes
- * are read to where a description is made later, since the stack may be in the walk's window. */
+/* Searches 512 bytes backwards for the beginning of a function. Returns its address, or 0. The
+ * bytes are read to where a description is made later, since the stack may be in the walk's
+ * window. */
 ENV_FUNCTION __u64 v8_wasm_find_in(V8_PARAMETERS_AND __u64 at)
 {
 	V8_FIND(w, p);
@@ -94,8 +99,28 @@ ENV_FUNCTION __u64 v8_wasm_find(V8_PARAMETERS_AND __u64 pc)
 	return V8_NO_CODE;
 }
 
-/* Finds the function at pc, whose frame was read. Returns its identity, or 0. Code may be replaced
- * by other code at the same place, so some of its bytes are part of the identity. */
+/* Finds the jump through which the frame's caller has called the function, if it did so directly.
+ * Returns its address, or 0. */
+ENV_INLINE __u64 v8_wasm_called(const struct v8_walk *p, __u64 instance, __u64 *ret_jump)
+{
+	const __u64 back = V8_RETURN(p);
+	__u64 call = 0, jumps = 0;
+
+	if (back < 8192 || back >= WALK_ADDRESS_END ||
+	    !runtime_fetch(&p->copies, &call, 8, back - 8) || (call >> 24 & 0xff) != V8_WASM_CALL ||
+	    !v8_word(p, instance, p->config.wasm_jumps, &jumps))
+		return 0;
+	const __u64 to = back + (__s64)(__s32)(call >> 32), place = to - jumps;
+
+	if (place >= V8_WASM_WINDOWS * WALK_WINDOW ||
+	    place % V8_WASM_LINE % (p->config.wasm_jump & 15 ? p->config.wasm_jump & 15 : 1) ||
+	    !runtime_fetch(&p->copies, ret_jump, 8, to) || (*ret_jump & 0xff) != V8_WASM_JUMP)
+		return 0;
+	return to;
+}
+
+/* Finds the function at pc, whose frame was read. Returns its identity, or 0. Memory of a module
+ * may be used for another one, so some bytes of the code are part of the identity. */
 ENV_INLINE __u64 v8_wasm(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret_position,
 			 __u64 *ret_instance)
 {
@@ -103,6 +128,14 @@ ENV_INLINE __u64 v8_wasm(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret
 
 	if (!v8_is_pointer(instance))
 		return 0;
+	p->kind = V8_WASM;
+	p->own_name = 0;
+	p->code_body = v8_wasm_called(p, instance, &told[1]);
+	p->code_size = 1;
+	*ret_position = RUNTIME_POSITION_MASK;
+	*ret_instance = instance;
+	if (p->code_body)
+		return v8_mix(v8_mix(p->code_body, told[1] & 0xffffffffff), V8_WASM) | 1;
 	if (!runtime_was_told(RUNTIME_TOLD(pc), told)) {
 		told[0] = v8_wasm_find(V8_ARGUMENTS_AND(w, p) pc);
 		if (told[0] == V8_NO_CODE || !runtime_read(told[0] + 8, &told[1]) ||
@@ -110,11 +143,8 @@ ENV_INLINE __u64 v8_wasm(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret
 			return 0;
 		runtime_tell(&p->copies, RUNTIME_TOLD(pc), told);
 	}
-	p->kind = V8_WASM;
 	p->code_body = told[0];
-	p->own_name = 0;
-	*ret_position = pc - told[0];
-	*ret_instance = instance;
+	p->code_size = 0;
 	return v8_mix(v8_mix(v8_mix(told[0], told[1]), told[2]), V8_WASM) | 1;
 }
 
@@ -154,30 +184,38 @@ ENV_FUNCTION __u32 v8_wasm_jump_in(V8_PARAMETERS_AND __u64 at)
 	return 0;
 }
 
-/* Returns how many functions of the module come before the one at p->code_body, without those that
- * are imported; V8_NO_NUMBER: not known, since the code was replaced. */
+/* Returns the number of a jump by its place in the table. */
+ENV_INLINE __u64 v8_wasm_place(__u64 at, __u32 size)
+{
+	return at / V8_WASM_LINE * (V8_WASM_LINE / size) + at % V8_WASM_LINE / size;
+}
+
+/* Returns how many functions of the module come before the one at p->code_body, which is its code
+ * or (p->code_size: 1) the jump to it, without those that are imported; V8_NO_NUMBER: not known,
+ * since the code was replaced. */
 ENV_FUNCTION __u64 v8_wasm_number(V8_PARAMETERS_AND __u64 jumps)
 {
 	V8_FIND(w, p);
 	const __u32 size = p->config.wasm_jump & 15;
 	__u64 first = 0;
 
-	if (!runtime_read(p->code_body, &first))
+	if (!size || !runtime_read(p->code_body, &first))
 		return V8_NO_NUMBER;
+	if (p->code_size)
+		return v8_wasm_place(p->code_body - jumps, size);
 	if (p->config.wasm_jump & V8_WASM_SETUP && (__u32)first == V8_WASM_FIRST)
 		return 0;
 	if (p->config.wasm_jump & V8_WASM_SETUP && (first & V8_WASM_OTHER_MASK) == V8_WASM_OTHER)
 		return (__u32)(first >> 16);
-	for (__u32 i = 0; i < V8_WASM_WINDOWS && size; i++) {
+	for (__u32 i = 0; i < V8_WASM_WINDOWS; i++) {
+		if (p->wasm_left)
+			p->wasm_left--;
 		const __u32 found = v8_wasm_jump_in(V8_ARGUMENTS_AND(w, p) jumps + i * WALK_WINDOW);
-		const __u32 line = (found - 1) / V8_WASM_LINE, place = (found - 1) % V8_WASM_LINE;
 
 		if (found == V8_WASM_END)
 			break;
 		if (found)
-			return ((__u64)i * (WALK_WINDOW / V8_WASM_LINE) + line) *
-				       (V8_WASM_LINE / size) +
-			       place / size;
+			return v8_wasm_place(i * WALK_WINDOW + found - 1, size);
 	}
 	return V8_NO_NUMBER;
 }
@@ -321,8 +359,10 @@ ENV_FUNCTION __u32 v8_wasm_name(V8_PARAMETERS_AND __u64 number)
 	__u32 r = V8_WASM_GOES_ON;
 
 	p->wasm_block = v8_wasm_recall(V8_ARGUMENTS_AND(w, p) names, number >> V8_WASM_BLOCK_SHIFT);
-	for (int i = 0; i < V8_WASM_NAMES && r == V8_WASM_GOES_ON; i++)
+	for (int i = 0; i < V8_WASM_READS && r == V8_WASM_GOES_ON && p->wasm_left; i++) {
 		r = v8_wasm_next_name(V8_ARGUMENTS_AND(w, p) names, number);
+		p->wasm_left--;
+	}
 	return r;
 }
 
@@ -351,6 +391,14 @@ ENV_FUNCTION __u32 v8_wasm_describe(V8_PARAMETERS_AND __u64 instance)
 	const struct v8_config *c = &p->config;
 	__u64 jumps = 0, compiled = v8_wasm_compiled(p, instance), module = 0, bytes = 0, word = 0;
 
+	if (p->wasm_ns != (w->sample.time_ns | 1)) {
+		p->wasm_ns = w->sample.time_ns | 1;
+		p->wasm_left = V8_WASM_READS;
+	}
+	if (!p->wasm_left) {
+		p->lost = 1;
+		return 0;
+	}
 	if (!v8_word(p, instance, c->wasm_jumps, &jumps) || !compiled ||
 	    !runtime_read(compiled + c->wasm_bytes - V8_WASM_DESCRIBED, &module) ||
 	    !runtime_read(module + (c->wasm_imported & ~7u), &word))

@@ -14,6 +14,7 @@ NAMELESS = ("", "<anonymous>", "(anonymous)", "anonymous", "<module>")
 NO_SCRIPT = ("native",)
 # Scenes with a frame that is known not to be as the traceback says, and why.
 KNOWN = {
+    "wasm_hot": "a function of WebAssembly that is inlined in another one",
     "computed_hot|instanceof_hot|pieces": "a computed name that is inlined, or of many parts",
     "far_lines|wide": "the line is too far from the beginning of its function",
     "module": "the top level of a module is entered in its middle",

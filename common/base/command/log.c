@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <unistd.h>
 #include "common/base/bytes/buf.h"
+#include "common/base/text/utf8.h"
 
 #define LOG_LINE 2048 /* bytes of one message before escaping */
 /* Of these: bytes kept from the end of a longer message, which has the reason. */
@@ -18,42 +19,6 @@
 
 static const char *log_tool = "profpipe";
 static enum log_level log_most = LOG_WARNING;
-
-/* Returns the length of the well-formed sequence at the beginning of s, or 0. */
-static size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *ret_code)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n;
-	uint32_t code;
-
-	if (s[0] < 0x80) {
-		*ret_code = s[0];
-		return 1;
-	}
-	if (s[0] >= 0xc2 && s[0] <= 0xdf) {
-		n = 2;
-		code = s[0] & 0x1f;
-	} else if ((s[0] & 0xf0) == 0xe0) {
-		n = 3;
-		code = s[0] & 0x0f;
-	} else if (s[0] >= 0xf0 && s[0] <= 0xf4) {
-		n = 4;
-		code = s[0] & 0x07;
-	} else {
-		return 0;
-	}
-	if (len < n)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (s[i] & 0x3f);
-	}
-	if (code < least[n] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return 0;
-	*ret_code = code;
-	return n;
-}
 
 static bool is_printable(uint32_t c)
 {

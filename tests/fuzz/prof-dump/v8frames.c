@@ -136,7 +136,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	reads = met_count = 0;
 	const unsigned taken = walk(&w, &p);
 
-	assert(reads < 2000 * (taken + 1) + 100 * SAMPLE_MAX_USER);
+	assert(reads < 4000 * (taken + 1) + 100 * SAMPLE_MAX_USER);
 	check_frames(&w);
 	v8_fetch(&w, &p, h.pc, h.fp);
 	for (unsigned i = 0; i < met_count; i++)

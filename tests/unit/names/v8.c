@@ -466,3 +466,59 @@ Test(v8, inlined_calls_in_circles_end)
 	object_memory_done(&called.memory);
 	done(&c, &o);
 }
+
+/* Names a function of WebAssembly with this number; name: NULL if it has none. */
+static void name_wasm(uint32_t number, const char *function, struct runtime_object *ret)
+{
+	struct copy c = { 0 };
+
+	c.told[V8_TOLD_IDENTITY] = 5;
+	c.told[V8_TOLD_KIND] = V8_WASM;
+	c.told[V8_TOLD_RANGE] = number;
+	c.told[V8_TOLD_LINE] = V8_NO_LINE;
+	if (function)
+		add(&c, V8_TOLD_NAME, NAME, function, strlen(function));
+	cr_assert_eq(name(&c, 5, ret), 0);
+	object_memory_done(&c.memory);
+}
+
+Test(v8, function_of_wasm_has_its_name_or_its_number)
+{
+	static const struct {
+		uint32_t number;
+		const char *function, *shown;
+	} cases[] = {
+		{ 7,
+		  "gr\xc3\xb6\xc3\x9f"
+		  "e",
+		  "gr\xc3\xb6\xc3\x9f"
+		  "e" },
+		{ 7, "a\n\xff", "a?\xef\xbf\xbd" },
+		{ 7, NULL, "wasm-function[7]" },
+		{ V8_NO_NUMBER, NULL, "wasm-function" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct runtime_object o = { 0 };
+
+		name_wasm(cases[i].number, cases[i].function, &o);
+		cr_expect(is(&o.name, cases[i].shown), "%s", cases[i].shown);
+		cr_expect(is(&o.source, "[wasm]"));
+		cr_expect_eq(o.start_line, 0);
+		runtime_object_done(&o);
+	}
+}
+
+Test(v8, regular_expressions_have_one_name)
+{
+	struct copy c = { .told = { [V8_TOLD_IDENTITY] = 6,
+				    [V8_TOLD_KIND] = V8_REGEXP,
+				    [V8_TOLD_RANGE] = V8_NO_NUMBER,
+				    [V8_TOLD_LINE] = V8_NO_LINE } };
+	struct runtime_object o = { 0 };
+
+	cr_assert_eq(name(&c, 6, &o), 0);
+	cr_expect(is(&o.name, "(regexp)"));
+	cr_expect_eq(o.source.len, 0);
+	done(&c, &o);
+}

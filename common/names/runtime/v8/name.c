@@ -10,6 +10,7 @@
 #include <string.h>
 #include "common/base/bytes/unaligned.h"
 #include "common/base/text/percent.h"
+#include "common/base/text/utf8.h"
 #include "common/names/runtime/v8/v8.h"
 
 #define FILE_SCHEME "file://"
@@ -101,8 +102,8 @@ static void append_part(struct runtime_text *t, const struct function *f, unsign
 		runtime_append(t, "...", strlen("..."));
 }
 
-/* Names code that is not JavaScript. A function of WebAssembly has its name, in UTF-8, or its number
- * as in V8's tracebacks. */
+/* Names code that is not JavaScript. A function of WebAssembly has its name, in UTF-8, or its
+ * number as in V8's tracebacks. */
 static void name_other(struct function *f)
 {
 	const uint64_t size = f->told[V8_TOLD_NAME_SIZE];
@@ -110,10 +111,11 @@ static void name_other(struct function *f)
 	const bool wasm = f->told[V8_TOLD_KIND] == V8_WASM;
 	char text[32] = "";
 
-	for (size_t i = 0; i < name.len; i++) {
-		const uint8_t c = name.data[i];
+	for (size_t i = 0, n; i < name.len; i += n ? n : 1) {
+		uint32_t c = UTF8_REPLACEMENT;
 
-		runtime_append(&f->name, c < ' ' || c == 0x7f ? "?" : (const char *)&c, 1);
+		n = utf8_decode(name.data + i, name.len - i, &c);
+		runtime_append_character(&f->name, c < ' ' || c == 0x7f ? '?' : c);
 	}
 	if (size > name.len)
 		runtime_append(&f->name, "...", strlen("..."));
