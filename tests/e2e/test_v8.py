@@ -19,12 +19,13 @@ SCENES = os.path.join(HERE, "javascript", "scenes.js")
 SUITE = os.path.join(HERE, "python", "suite.sh")
 # Cpu time in each scene.
 SECONDS = "0.015"
-# Packages of npm, one for each major version of V8 and more where its layout changed within one.
-NPM = ["12.22.12", "13.14.0", "14.21.3", "15.14.0", "16.20.2", "17.9.1", "18.0.0", "18.20.8",
-       "19.8.1", "20.0.0", "20.20.2", "21.7.3", "22.0.0", "22.23.3", "23.11.1", "24.0.0", "24.11.1",
-       "24.21.0", "25.9.0", "26.12.1"]
+# Packages of npm: the first and the last version of V8 of each of its layouts, and more where the
+# layout changed within a version.
+NPM = ["12.22.12", "13.14.0", "14.0.0", "14.21.3", "15.14.0", "16.4.0", "16.20.2", "17.0.0",
+       "17.9.1", "18.0.0", "18.20.8", "19.0.0", "19.8.1", "20.0.0", "20.20.2", "21.7.3", "22.0.0",
+       "22.23.3", "23.11.1", "24.0.0", "24.11.1", "24.21.0", "25.9.0", "26.12.1"]
 # Builds of V8 that profpipe does not know.
-UNKNOWN = {"12.22.12", "13.14.0", "18.0.0"}
+UNKNOWN = {"12.22.12", "13.14.0", "14.0.0"}
 SUITES = ["bullseye", "bookworm", "trixie", "sid"]
 
 

@@ -89,50 +89,50 @@
 
 /* clang-format off */
 static const struct {
-	uint32_t version;
+	uint32_t first, last; /* versions */
 	uint16_t position_flags, safepoints;
 	struct v8_config c;
 } layouts[] = {
-	{ VERSION(8, 4), 0, 0,
+	{ VERSION(8, 4), VERSION(8, 4), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
 	    WASM(10, 5, 128, 0, 136, 296, 60, 0), BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
-	{ VERSION(8, 6), 0, 0,
+	{ VERSION(8, 6), VERSION(8, 6), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
 	    WASM(10, 5, 128, 0, 136, 296, 60, 0), BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
-	{ VERSION(9, 4), 0, 0,
+	{ VERSION(9, 1), VERSION(9, 4), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(96), DEOPT_OLD,
 	    WASM(8, 5, 120, 0, 208, 312, 68, 7), BYTECODES(54, 32), TYPES(64, 133, 119, 178) } },
-	{ VERSION(9, 6), 0, 0,
+	{ VERSION(9, 5), VERSION(9, 6), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_OLD, CODE_OLD(128), DEOPT_OLD,
 	    WASM(8, 5, 120, 0, 208, 312, 68, 7), BYTECODES(54, 32), TYPES(64, 132, 118, 177) } },
-	{ VERSION(10, 2), 0, 0,
+	{ VERSION(10, 1), VERSION(10, 2), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
 	    WASM(8, 5, 120, 0, 208, 312, 40, 7), BYTECODES(56, 32), TYPES(128, 195, 179, 256) } },
-	{ VERSION(10, 8), 0, 0,
+	{ VERSION(10, 7), VERSION(10, 8), 0, 0,
 	  { ALL, SCRIPT_OLD, FUNCTION_OLD, SCOPE_102, CODE_OLD(128), DEOPT_OLD,
 	    WASM(8, 5, 128, 0, 216, 312, 40, 7), BYTECODES(54, 32), TYPES(128, 192, 176, 253) } },
-	{ VERSION(11, 3), 0, 0,
+	{ VERSION(11, 3), VERSION(11, 3), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_OLD, SCOPE_102, CODE_113, DEOPT_OLD,
 	    WASM(8, 5, 120, 0, 208, 200, 116, 7), BYTECODES(54, 32), TYPES(128, 191, 175, 261) } },
-	{ VERSION(11, 8), 0, 0,
+	{ VERSION(11, 8), VERSION(11, 8), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_118, DEOPT_OLD,
 	    WASM(8, 5, 120, 0, 216, 200, 84, 7), BYTECODES(52, 32), TYPES(128, 191, 175, 263) } },
-	{ VERSION(12, 4), 0, 0,
+	{ VERSION(12, 4), VERSION(12, 4), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_118, SCOPE_102, CODE_124, DEOPT_OLD,
 	    MAGLEV, WASM(8, 5, 72, 160, 32, 200, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
-	{ VERSION(12, 9), 0, 0,
+	{ VERSION(12, 9), VERSION(12, 9), 0, 0,
 	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_124, DEOPT_OLD,
 	    MAGLEV, WASM_129(8, 5, 152, 240, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
-	{ VERSION(13, 6), 0, 4,
+	{ VERSION(13, 6), VERSION(13, 6), 0, 4,
 	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
 	    MAGLEV, WASM_129(8, 8, 152, 240, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
-	{ VERSION(14, 1), 2, 0,
+	{ VERSION(14, 1), VERSION(14, 1), 2, 0,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
 	    WASM_129(8, 8, 152, 240, 84, 7), BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
-	{ VERSION(14, 6), 2, 0,
+	{ VERSION(14, 6), VERSION(14, 6), 2, 0,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
 	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 };
@@ -140,9 +140,11 @@ static const struct {
 
 bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming)
 {
+	const uint32_t version = VERSION(v->major, v->minor);
+
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-		if (v->major < 256 && v->minor < 256 &&
-		    layouts[i].version == VERSION(v->major, v->minor)) {
+		if (v->major < 256 && v->minor < 256 && version >= layouts[i].first &&
+		    version <= layouts[i].last) {
 			*ret = layouts[i].c;
 			ret_naming->position_flags = layouts[i].position_flags;
 			ret_naming->safepoints = layouts[i].safepoints;
