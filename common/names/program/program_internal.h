@@ -24,6 +24,7 @@ struct program {
 	uint64_t worked_ns; /* of the workers, since the last program_worked_ns */
 	bool slow;	    /* its lookups go to the patient worker */
 	uint64_t grows_ns;  /* since when it waits for more heap; 0: it does not */
+	uint64_t full_heap; /* the heap in which its symbols did not fit; 0: they did */
 	bool dwarf_lost, too_large;
 	bool lost; /* it has no names at all */
 	bool opened, unproven, cut;

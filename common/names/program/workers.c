@@ -395,6 +395,9 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 	for (bool was_filled = false;;) {
 		if (p->lost || workers_rests(p))
 			return VERDICT_LOST;
+		/* It did not fit even without DWARF, and would not now. */
+		if (p->full_heap && pool.heap < p->full_heap + p->full_heap / 8)
+			return -ENOMEM;
 		if (p->slow && is_taken(workers_of(p), p, a))
 			return VERDICT_LATER;
 		if (turns && p->grows_ns && !p->too_large && grow(p) == VERDICT_LATER)
@@ -414,6 +417,11 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 			return VERDICT_LOST;
 		}
 		if (r == SYMFILE_TOO_LARGE && worker_of(p)->socket < 0) {
+			/* Do not keep others waiting for the next attempts. */
+			if (turns && !p->slow) {
+				p->slow = true;
+				return VERDICT_LATER;
+			}
 			/* Other programs may have filled the worker; in the next worker this
 			 * program is alone. */
 			if (!was_filled) {
@@ -426,6 +434,7 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 				return r;
 			if (r == 0 || without_dwarf(p, &p->too_large))
 				continue;
+			p->full_heap = pool.heap;
 			return -ENOMEM;
 		}
 		if (p->worker && a && worker_of(p)->socket >= 0) {

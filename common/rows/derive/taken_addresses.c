@@ -6,6 +6,7 @@
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
+#include "common/wire/msg.h"
 
 #define CHUNK (128u << 10)
 #define CODE_OVERLAP 8 /* instructions may cross a chunk's end */
@@ -104,7 +105,7 @@ static void search_code(struct taken_addresses_search *s, const struct starts_ra
 {
 	uint32_t at = range->start;
 
-	while (at < range->end) {
+	while (at < range->end && !rows_stopped(s->of->rows)) {
 		const uint32_t n = read_chunk(s, s->of->rows->base + at, range->end - at);
 
 		if (!n)
@@ -121,7 +122,7 @@ static void search_data(struct taken_addresses_search *s, const struct elf_load 
 
 	if (__builtin_add_overflow(l->offset, l->filesz, &end))
 		return;
-	while (at < end) {
+	while (at < end && !rows_stopped(s->of->rows)) {
 		const uint32_t n = read_chunk(s, at, end - at);
 
 		if (n < 8)
@@ -188,6 +189,8 @@ int taken_addresses_find(const struct starts_search *s, const struct elf_file *f
 	for (uint32_t i = 0; i < x->n && !r; i++) {
 		if (lies_apart(x, i, &first, &have))
 			r = starts_add(s->found, x->at[i], 0, true);
+		if (!r && rows_stopped(s->rows))
+			r = MSG_ROWS_LATER;
 	}
 	free(x);
 	return r;

@@ -17,7 +17,7 @@
 #define TAKEN_ADDRESSES_MAX_BYTES (256u << 20) /* of a file, searched */
 
 /* Adds taken addresses to the starts found so far. Reads the file with pread; unreadable parts
- * count as empty. Returns 0 or -ENOMEM. */
+ * count as empty. Returns 0, -ENOMEM or MSG_ROWS_LATER (rows_stopped). */
 int taken_addresses_find(const struct starts_search *s, const struct elf_file *f);
 
 #endif

@@ -8,14 +8,17 @@
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
 #include "common/rows/elf/elf.h"
+#include "common/wire/msg.h"
 
 #define CHUNK_SYMBOLS 2048
+#define STOP_SYMBOLS 256 /* Each may need a read of its name. */
 #define CHUNK_NAMES 4096 /* Names may lie in any order, so one read covers only a few. */
 #define MAX_DYNAMIC 512
 #define MAX_ARRAY 4096 /* functions of DT_INIT_ARRAY */
 
 struct reader {
 	const struct starts_search *search;
+	uint64_t left; /* symbols that may still be read, of all tables */
 	Elf64_Sym symbol[CHUNK_SYMBOLS];
 	uint64_t array[MAX_ARRAY];
 	/* A window of names, from offset names_at of the file on. */
@@ -161,11 +164,11 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 {
 	uint64_t done = 0;
 
-	if (count > STARTS_MAX_SYMBOLS / sizeof(Elf64_Sym))
-		count = STARTS_MAX_SYMBOLS / sizeof(Elf64_Sym);
+	count = numbers_smaller(count, r->left);
 	if (offset > INT64_MAX - STARTS_MAX_SYMBOLS)
 		return 0;
-	while (done < count) {
+	r->left -= count;
+	while (done < count && r->search->found->functions < STARTS_MAX) {
 		uint64_t want = numbers_smaller(count - done, CHUNK_SYMBOLS);
 		int64_t n = fd_pread_all(r->search->fd, r->symbol, want * sizeof(Elf64_Sym),
 					 offset + done * sizeof(Elf64_Sym));
@@ -175,6 +178,9 @@ static int read_symbols(struct reader *r, uint64_t offset, uint64_t count, uint6
 		n /= (int64_t)sizeof(Elf64_Sym);
 		for (int64_t i = 0; i < n; i++) {
 			const Elf64_Sym *y = &r->symbol[i];
+
+			if (i % STOP_SYMBOLS == 0 && rows_stopped(r->search->rows))
+				return MSG_ROWS_LATER;
 			unsigned type = ELF64_ST_TYPE(y->st_info);
 			uint32_t at;
 			uint64_t left;
@@ -307,6 +313,7 @@ int starts_functions(const struct starts_search *s)
 	if (!r)
 		return -ENOMEM;
 	r->search = s;
+	r->left = STARTS_MAX_SYMBOLS / sizeof(Elf64_Sym);
 	r->names_at = 0;
 	r->names_len = 0;
 	section = read_sections(s->fd, &n);

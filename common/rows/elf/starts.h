@@ -49,8 +49,8 @@ struct starts_search {
  * Returns false if the place is not wanted. */
 bool starts_wants(const struct starts_search *s, uint64_t vaddr, uint32_t *ret_at,
 		  uint64_t *ret_left);
-/* Finds the functions that begin in the code. Returns 0 or -ENOMEM; call starts_done in either
- * case. */
+/* Finds the functions that begin in the code. Returns 0, -ENOMEM or MSG_ROWS_LATER (rows_stopped);
+ * call starts_done in each case. */
 int starts_functions(const struct starts_search *s);
 /* Adds a function. Returns 0 (also if the list is full) or -ENOMEM. */
 int starts_add(struct starts *s, uint32_t at, uint32_t size, bool taken);

@@ -10,6 +10,8 @@
  * once. Only names and rows of files, and the use of spare memory, depend on it.
  *
  * A parser that spends LASTWORD_SLOW_S seconds of cpu time on one request ends itself (SIGXCPU).
+ * So does one that was told to abort its work, and has not done so LASTWORD_OVERDUE_NS later: it is
+ * in some loop that never asks, and others wait.
  */
 #ifndef COMMON_WIRE_PEER_LASTWORD_H
 #define COMMON_WIRE_PEER_LASTWORD_H
@@ -19,6 +21,7 @@
 
 #define LASTWORD_LANE_ID 0 /* not the id of any request */
 #define LASTWORD_SLOW_S 10
+#define LASTWORD_OVERDUE_NS 1000000000ull /* of cpu time */
 #define LASTWORD_TICK_MS 25  /* cpu time between two checks of the clock by the parser */
 #define LASTWORD_REST_MS 975 /* the longest pause after a tick */
 
@@ -26,7 +29,7 @@ enum lastword_kind { LASTWORD_NOTHING, LASTWORD_FILE, LASTWORD_PROCESS };
 enum lastword_end {
 	LASTWORD_NONE,	/* killed from outside, or unable to write */
 	LASTWORD_CRASH, /* by a signal that it caused itself: SIGSEGV, SIGABRT and the like */
-	LASTWORD_SLOW,	/* ended itself after LASTWORD_SLOW_S */
+	LASTWORD_SLOW,	/* ended itself after LASTWORD_SLOW_S, or since it was overdue */
 };
 
 /* prof-bpf's side. */

@@ -161,6 +161,33 @@ Test(lastword, work_is_put_aside_when_it_took_so_long)
 	close(stop_page);
 }
 
+Test(lastword, a_parser_that_does_not_stop_when_told_ends_itself)
+{
+	int status;
+
+	stop_page = lastword_new();
+	cr_assert_geq(stop_page, 0);
+
+	const pid_t pid = fork();
+
+	if (!pid) {
+		lastword_watch(10);
+		if (lastword_take(dup(stop_page)))
+			_exit(99);
+		lastword_begin(LASTWORD_FILE, 7);
+		lastword_stop(stop_page, 7, 50000000);
+		spin();
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
+
+	const struct lastword w = lastword_read(stop_page);
+
+	cr_expect_eq(w.end, LASTWORD_SLOW);
+	cr_expect(w.spent_ns >= LASTWORD_OVERDUE_NS && w.spent_ns < 3 * LASTWORD_OVERDUE_NS);
+	close(stop_page);
+}
+
 Test(lastword, a_parser_rests_as_long_as_it_is_asked)
 {
 	struct rusage used;

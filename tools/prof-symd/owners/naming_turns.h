@@ -51,6 +51,8 @@ unsigned naming_turns_rest_part(const struct naming_turns *t, uint64_t owner, un
  * `owners`. */
 bool naming_turns_over(const struct naming_turns *t, uint64_t owner, unsigned owners,
 		       uint64_t now_ns);
+/* Whether the owner spent little compared with the one who spent most. */
+bool naming_turns_is_modest(const struct naming_turns *t, uint64_t owner, uint64_t now_ns);
 /* Call these when a sample of the owner enters or leaves the queue. */
 void naming_turns_enter(struct naming_turns *t, uint64_t owner, uint64_t now_ns);
 void naming_turns_leave(struct naming_turns *t, uint64_t owner);

@@ -152,7 +152,8 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	file = definitions_find_file(&n->defs, f->file);
 	/* If the owner's turn is over, a slow file must not delay the others. */
 	if (n->turn_ns && file && namer_owners(n) > 1 &&
-	    naming_turns_over(&n->turns, n->owner, namer_owners(n), now_ns))
+	    naming_turns_over(&n->turns, n->owner, 1, now_ns) &&
+	    !naming_turns_is_modest(&n->turns, n->owner, now_ns))
 		filestore_try_patiently(&file->store);
 	if (n->turn_ns && file && filestore_must_wait(&file->store)) {
 		r = skip_name(n);
