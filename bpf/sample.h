@@ -91,7 +91,7 @@ struct sample {
 	/* The container: the inode number of the outermost pid namespace below prof-bpf's. 0: none,
 	 * or made by a user in a user namespace of their own. */
 	__sample_u32 owner_container;
-	/* The kernel's number of the thread's cgroup in the unified hierarchy. */
+	/* The kernel's number of the process's cgroup in the unified hierarchy. */
 	__sample_u64 cgroup;
 	/* The event that triggered the sample; from 1 on, the id of a source in the stream. */
 	__sample_u32 source : 8;

@@ -221,6 +221,17 @@ __attribute__((noinline)) int take_owner(void)
 	return 0;
 }
 
+/* Returns the number of the process's cgroup. Threads may be in cgroups of their own below it. */
+static __always_inline __u64 cgroup_of_process(const struct task_struct *task, __u64 ids)
+{
+	const struct task_struct___in_cgroups *leader = NULL;
+
+	if ((__u32)ids == ids >> 32 || !bpf_core_field_exists(leader->cgroups))
+		return bpf_get_current_cgroup_id();
+	leader = (void *)BPF_CORE_READ(task, group_leader);
+	return BPF_CORE_READ(leader, cgroups, dfl_cgrp, kn, id);
+}
+
 /* Fills the sample except its user frames. Returns true if there are user frames to walk, and false
  * if the sample is complete. *ret is NULL if no sample is to be taken. */
 static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk **ret)
@@ -257,7 +268,7 @@ static __always_inline bool begin(struct bpf_perf_event_data *ctx, struct walk *
 	w->sample.uid = (__u32)bpf_get_current_uid_gid();
 	w->sample.source = SAMPLE_SOURCE_EVENT;
 	w->sample.host_pid = viewer_pid_ns ? ids >> 32 : 0;
-	w->sample.cgroup = bpf_get_current_cgroup_id();
+	w->sample.cgroup = cgroup_of_process(task, ids);
 	take_owner();
 	w->sample.reason = WALK_COMPLETE;
 	w->sample.flags = 0;

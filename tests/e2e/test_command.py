@@ -58,6 +58,14 @@ print(json.dumps({"env": dict(os.environ), "cwd": os.getcwd(), "fds": fds, "bloc
     assert got == plain
 
 
+@pytest.mark.parametrize("right", ["sys_chroot", "sys_admin"])
+def test_a_command_runs_without_the_right_to_change_mounts(tmp_path, right):
+    p = subprocess.run(["setpriv", f"--bounding-set=-{right}", f"--inh-caps=-{right}",
+                        f"{BUILD}/profpipe", "record", "-q", "-o", tmp_path / "x.folded", "--",
+                        "echo", "ran"], capture_output=True, text=True)
+    assert p.returncode == 0 and p.stdout == "ran\n", p.stderr
+
+
 def test_the_status_of_a_command_is_reported_and_not_returned(tmp_path):
     p = profpipe("record", "-o", tmp_path / "x.folded", "--", "sh", "-c", "exit 3")
     assert p.returncode == 0 and "exit status 3" in p.stderr

@@ -27,7 +27,7 @@
 #include "common/base/command/log.h"
 #include "common/base/command/reporting.h"
 #include "common/base/command/stdfds.h"
-#include "common/base/system/procroot.h"
+#include "common/cell/confine/procroot.h"
 #include "common/base/text/decimal.h"
 #include "common/cell/cell.h"
 #include "common/cell/confine/namespace.h"

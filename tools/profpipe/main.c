@@ -13,7 +13,7 @@
 #include "common/base/command/log.h"
 #include "common/base/command/stdfds.h"
 #include "common/base/files/toolpath.h"
-#include "common/base/system/procroot.h"
+#include "common/cell/confine/procroot.h"
 #include "tools/profpipe/doctor/doctor.h"
 #include "tools/profpipe/options/options.h"
 #include "tools/profpipe/options/service.h"

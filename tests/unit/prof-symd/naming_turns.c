@@ -368,3 +368,13 @@ Test(events_aside, the_largest_holder_gives_way)
 	cr_expect_eq(a.held_by.held, 0);
 	events_aside_done(&a);
 }
+
+Test(naming_turns, an_owner_counts_as_slow_for_a_while)
+{
+	struct naming_turns t = { 0 };
+
+	naming_turns_note_slow(&t, 7, SECOND);
+	cr_expect(naming_turns_was_slow(&t, 7, SECOND + 1));
+	cr_expect_not(naming_turns_was_slow(&t, 8, SECOND + 1));
+	cr_expect_not(naming_turns_was_slow(&t, 7, SECOND + NAMING_TURNS_SLOW_NS));
+}

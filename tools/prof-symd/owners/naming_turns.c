@@ -7,7 +7,6 @@
 /* Places of entries in `at`. */
 #define OTHERS NAMING_TURNS_OWNERS
 #define NOWHERE UINT32_MAX
-#define MODEST 4	      /* who spent less than this part of the most is modest */
 #define LITTLE_NS 20000000ull /* who spent this much may have to pause for the whole time */
 
 /* Returns the place of an owner's entry; NOWHERE: it has none. */
@@ -95,22 +94,14 @@ uint64_t naming_turns_paused_until(const struct naming_turns *t, uint64_t owner)
 	return u ? u->paused_until_ns : 0;
 }
 
-/* Returns what the owner who spent most has spent. */
-static uint64_t most_of(const struct naming_turns *t, uint64_t now_ns)
-{
-	uint64_t most_ns = 0;
-
-	for (uint32_t i = 0; i < t->len; i++)
-		most_ns = numbers_larger(most_ns, left_of(&t->at[i], now_ns));
-	return most_ns;
-}
-
 unsigned naming_turns_rest_part(const struct naming_turns *t, uint64_t owner, unsigned parts,
 				uint64_t now_ns)
 {
-	const uint64_t spent_ns = naming_turns_spent(t, owner, now_ns),
-		       most_ns = numbers_larger(LITTLE_NS, most_of(t, now_ns));
+	const uint64_t spent_ns = naming_turns_spent(t, owner, now_ns);
+	uint64_t most_ns = LITTLE_NS;
 
+	for (uint32_t i = 0; i < t->len; i++)
+		most_ns = numbers_larger(most_ns, left_of(&t->at[i], now_ns));
 	return spent_ns < most_ns ? (unsigned)(spent_ns * parts / most_ns) : parts;
 }
 
@@ -120,9 +111,16 @@ bool naming_turns_over(const struct naming_turns *t, uint64_t owner, unsigned ow
 	return naming_turns_spent(t, owner, now_ns) > NAMING_TURNS_BURST_NS / (owners ? owners : 1);
 }
 
-bool naming_turns_is_modest(const struct naming_turns *t, uint64_t owner, uint64_t now_ns)
+void naming_turns_note_slow(struct naming_turns *t, uint64_t owner, uint64_t now_ns)
 {
-	return naming_turns_spent(t, owner, now_ns) < most_of(t, now_ns) / MODEST;
+	get(t, owner, now_ns)->slow_until_ns = now_ns + NAMING_TURNS_SLOW_NS;
+}
+
+bool naming_turns_was_slow(const struct naming_turns *t, uint64_t owner, uint64_t now_ns)
+{
+	const struct naming_turn *u = find(t, owner);
+
+	return u && now_ns < u->slow_until_ns;
 }
 
 void naming_turns_enter(struct naming_turns *t, uint64_t owner, uint64_t now_ns)

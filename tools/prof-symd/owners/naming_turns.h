@@ -15,6 +15,7 @@
  * always spends a tenth of the time stays just within it. */
 #define NAMING_TURNS_BURST_NS 200000000ull
 #define NAMING_TURNS_HALF_NS 1400000000ull
+#define NAMING_TURNS_SLOW_NS 10000000000ull /* how long an owner counts as slow */
 #define NAMING_TURNS_NOBODY UINT64_MAX
 
 /* Zero-initialise. If there are more owners at a time, those who spent least and have no samples
@@ -26,6 +27,7 @@ struct naming_turns {
 		uint32_t queued;	     /* number of its samples in the queue */
 		uint64_t unnamed;	     /* number of frames that were left without names */
 		uint64_t paused_until_ns;    /* by the cpu limit */
+		uint64_t slow_until_ns;	     /* it counts as slow before this */
 		uint64_t rests_until_ns;     /* its waiting samples are not looked at before this
 					      * time */
 	} at[NAMING_TURNS_OWNERS + 1];	     /* the last one is that of further owners */
@@ -51,8 +53,9 @@ unsigned naming_turns_rest_part(const struct naming_turns *t, uint64_t owner, un
  * `owners`. */
 bool naming_turns_over(const struct naming_turns *t, uint64_t owner, unsigned owners,
 		       uint64_t now_ns);
-/* Whether the owner spent little compared with the one who spent most. */
-bool naming_turns_is_modest(const struct naming_turns *t, uint64_t owner, uint64_t now_ns);
+/* A lookup for this owner took long. For a while the owner counts as slow. */
+void naming_turns_note_slow(struct naming_turns *t, uint64_t owner, uint64_t now_ns);
+bool naming_turns_was_slow(const struct naming_turns *t, uint64_t owner, uint64_t now_ns);
 /* Call these when a sample of the owner enters or leaves the queue. */
 void naming_turns_enter(struct naming_turns *t, uint64_t owner, uint64_t now_ns);
 void naming_turns_leave(struct naming_turns *t, uint64_t owner);

@@ -150,10 +150,11 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 	int r;
 
 	file = definitions_find_file(&n->defs, f->file);
-	/* If the owner's turn is over, a slow file must not delay the others. */
+	/* If the owner's turn is over, slow files must not delay the others. Who had none is
+	 * trusted, and need not wait for the slow ones of others. */
 	if (n->turn_ns && file && namer_owners(n) > 1 &&
-	    naming_turns_over(&n->turns, n->owner, 1, now_ns) &&
-	    !naming_turns_is_modest(&n->turns, n->owner, now_ns))
+	    naming_turns_over(&n->turns, n->owner, namer_owners(n), now_ns) &&
+	    naming_turns_was_slow(&n->turns, n->owner, now_ns))
 		filestore_try_patiently(&file->store);
 	if (n->turn_ns && file && filestore_must_wait(&file->store)) {
 		r = skip_name(n);
@@ -208,6 +209,8 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 		filestore_charge(n->files, &file->store);
 	if (waits)
 		return NAMER_WAIT;
+	if (r == VERDICT_LATER && program_is_slow(program))
+		naming_turns_note_slow(&n->turns, n->owner, now_ns);
 	if (r == VERDICT_LATER)
 		return skip_name(n);
 	if (r == -ENOMEM)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "common/base/command/exits.h"
 #include "common/base/files/fd.h"
-#include "common/base/system/procroot.h"
+#include "common/cell/confine/procroot.h"
 #include "tools/profpipe/run/children/target.h"
 
 static ssize_t read_all(int fd, void *to, size_t n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "common/base/system/procroot.h"
+#include "common/cell/confine/procroot.h"
 
+#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -20,12 +21,21 @@ static bool is_ours(void)
 	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && atol(self) == getpid();
 }
 
+/* Whether procroot_leave will be allowed. */
+static bool may_leave(void)
+{
+	return !capng_get_caps_process() && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) &&
+	       capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_CHROOT);
+}
+
 /* Returns a mount that is attached nowhere, or -errno. */
 static int make(void)
 {
 	/* Otherwise this host is misconfigured, which prof-bpf tells. */
 	if (!is_ours())
 		return -ENOENT;
+	if (!may_leave())
+		return -EPERM;
 	const int context = fsopen("proc", FSOPEN_CLOEXEC);
 
 	if (context < 0)
