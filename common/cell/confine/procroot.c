@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/cell/confine/procroot.h"
 
-#include <cap-ng.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "common/base/files/fd.h"
 
@@ -21,11 +22,15 @@ static bool is_ours(void)
 	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && atol(self) == getpid();
 }
 
-/* Whether procroot_leave will be allowed. */
+/* Whether procroot_leave will be allowed. libcap-ng would read /proc to find out. */
 static bool may_leave(void)
 {
-	return !capng_get_caps_process() && capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) &&
-	       capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_CHROOT);
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct have[_LINUX_CAPABILITY_U32S_3];
+
+	return syscall(SYS_capget, &head, have) == 0 &&
+	       have[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN) &&
+	       have[CAP_TO_INDEX(CAP_SYS_CHROOT)].effective & CAP_TO_MASK(CAP_SYS_CHROOT);
 }
 
 /* Returns a mount that is attached nowhere, or -errno. */
