@@ -45,4 +45,4 @@ def test_regular_expressions_are_shown(tmp_path):
     program = ("for (const end = Date.now() + 1000; Date.now() < end;) "
                "/^(a+)+$/.test('a'.repeat(17) + 'b')")
     found = leaves(tmp_path, NODE, "-e", program)
-    assert found[("(regexp)", "")] > 0.7 * sum(found.values()), found.most_common(5)
+    assert found[("(regexp)", "")] > 0.4 * sum(found.values()), found.most_common(5)

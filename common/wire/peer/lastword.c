@@ -15,7 +15,6 @@
 
 #define KIND_SHIFT 56
 #define ALTERNATE_STACK (64u << 10)
-#define OVERDUE_TICKS (LASTWORD_OVERDUE_NS / 1000000 / LASTWORD_TICK_MS)
 #define REST_STEP_MS 25 /* steps of a pause, which may be cancelled after each of them */
 
 /* The contents of the page. */
@@ -257,7 +256,8 @@ void lastword_rest_with(void (*fn)(void *ctx), void *ctx)
 static void on_tick(int number)
 {
 	static uint64_t seen, since_ns;
-	static unsigned overdue; /* ticks since the work should have been aborted */
+	/* Since when the work should have been aborted; 0: it need not be. */
+	static uint64_t overdue_ns;
 	const int error = errno;
 	const uint64_t now_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 
@@ -266,8 +266,12 @@ static void on_tick(int number)
 		since_ns = now_ns;
 	}
 	__atomic_store_n(&page->spent_ns, now_ns - since_ns, __ATOMIC_RELEASE);
-	overdue = lastword_is_stopped() ? overdue + 1 : 0;
-	if (now_ns - since_ns >= slow_after_s * 1000000000ull || overdue >= OVERDUE_TICKS) {
+	if (!lastword_is_stopped())
+		overdue_ns = 0;
+	else if (!overdue_ns)
+		overdue_ns = now_ns;
+	if (now_ns - since_ns >= slow_after_s * 1000000000ull ||
+	    (overdue_ns && now_ns - overdue_ns >= LASTWORD_OVERDUE_NS)) {
 		say_end(LASTWORD_SLOW);
 		signal(SIGXCPU, SIG_DFL);
 		raise(SIGXCPU);
