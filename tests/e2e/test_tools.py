@@ -259,4 +259,4 @@ def test_mappings_whose_records_were_lost_are_read_again(tmp_path):
     got = json.loads(summary.read_text())
     assert got["missed"].get("sideband", 0) > 1000, (got["missed"], got["samples"],
                                                      got["truncated"], err)
-    assert got["samples"] > 40 and got["complete"] > 0.95 * got["samples"], got["truncated"]
+    assert got["samples"] > 40 and got["complete"] > 0.9 * got["samples"], got["truncated"]

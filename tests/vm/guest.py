@@ -65,6 +65,18 @@ class Root:
                 at += 1
 
 
+# A guest writes its first line some seconds after it began; the emulator may hang before that.
+SILENT = 90
+
+
+def wait_for(q, timeout):
+    """Returns what the emulator said; None: it has not ended."""
+    try:
+        return q.communicate(timeout=timeout)[1].decode(errors="replace").strip()
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def run_once(kernel, initramfs, folder, timeout, words, cpus):
     console, results = f"{folder}/console", f"{folder}/results.tar.gz"
     argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp",
@@ -74,11 +86,12 @@ def run_once(kernel, initramfs, folder, timeout, words, cpus):
             "-serial", f"file:{console}", "-serial", f"file:{results}"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE) as q:
-        try:
-            said = q.communicate(timeout=timeout)[1].decode(errors="replace").strip()
-        except subprocess.TimeoutExpired:
+        said = wait_for(q, min(SILENT, timeout))
+        if said is None and os.path.getsize(console):
+            said = wait_for(q, max(timeout - SILENT, 0))
+        if said is None:
             q.kill()
-            said = f"not at its end after {timeout:.0f} s"
+            said = f"not at its end after {timeout:.0f} s, or silent for {SILENT} s"
     try:
         with open(results, "rb") as f:
             return tarfile.open(fileobj=io.BytesIO(f.read()))
@@ -93,7 +106,7 @@ def run(kernel, initramfs, folder, words, timeout=900, cpus=2):
     `words` are added to the kernel's command line."""
     os.makedirs(folder, exist_ok=True)
     began = time.time()
-    for last in (False, True):
+    for last in (False, False, True):
         try:
             tar = run_once(kernel, initramfs, folder, max(timeout - (time.time() - began), 1),
                            words, cpus)
