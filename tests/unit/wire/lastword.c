@@ -136,10 +136,15 @@ static void stop_when_told(void)
 	_exit(lastword_is_stopped() ? 5 : 0);
 }
 
-Test(lastword, work_is_put_aside_when_it_took_so_long)
+static void spin_on(void)
 {
-	int status;
+	lastword_stop(stop_page, 7, 50000000);
+	spin();
+}
 
+/* The last word of a parser that does this, and can tell itself to stop through stop_page. */
+static struct lastword of_stopped(void (*deed)(void), int *ret_status)
+{
 	stop_page = lastword_new();
 	cr_assert_geq(stop_page, 0);
 
@@ -150,42 +155,33 @@ Test(lastword, work_is_put_aside_when_it_took_so_long)
 		if (lastword_take(dup(stop_page)))
 			_exit(99);
 		lastword_begin(LASTWORD_FILE, 7);
-		stop_when_told();
+		deed();
 	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert_eq(status, 0, "%x", status);
+	cr_assert_eq(waitpid(pid, ret_status, 0), pid);
 
 	const struct lastword w = lastword_read(stop_page);
 
-	cr_assert(w.id == 8 && w.spent_ns == 0);
 	close(stop_page);
+	return w;
+}
+
+Test(lastword, work_is_put_aside_when_it_took_so_long)
+{
+	int status;
+	const struct lastword w = of_stopped(stop_when_told, &status);
+
+	cr_assert_eq(status, 0, "%x", status);
+	cr_assert(w.id == 8 && w.spent_ns == 0);
 }
 
 Test(lastword, a_parser_that_does_not_stop_when_told_ends_itself)
 {
 	int status;
+	const struct lastword w = of_stopped(spin_on, &status);
 
-	stop_page = lastword_new();
-	cr_assert_geq(stop_page, 0);
-
-	const pid_t pid = fork();
-
-	if (!pid) {
-		lastword_watch(10);
-		if (lastword_take(dup(stop_page)))
-			_exit(99);
-		lastword_begin(LASTWORD_FILE, 7);
-		lastword_stop(stop_page, 7, 50000000);
-		spin();
-	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU);
-
-	const struct lastword w = lastword_read(stop_page);
-
 	cr_expect_eq(w.end, LASTWORD_SLOW);
 	cr_expect(w.spent_ns >= LASTWORD_OVERDUE_NS && w.spent_ns < 3 * LASTWORD_OVERDUE_NS);
-	close(stop_page);
 }
 
 Test(lastword, a_parser_rests_as_long_as_it_is_asked)
