@@ -125,42 +125,38 @@ static bool is_still(const struct host *h, const struct process *p)
 	       st.start_ns == p->pub.start_ns;
 }
 
-static void read_cgroup(struct host *h, struct process *p, const struct sample *s)
-{
-	char text[PROCFS_CGROUP_MAX];
-	struct str path;
-	bool unified = false;
-	const bool has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
-
-	p->cgroup = s->cgroup;
-	p->cgroup_read_ns = s->time_ns;
-	if (is_still(h, p))
-		process_set_cgroup(h, p, has_path ? &path : NULL, unified ? s->cgroup : 0);
-}
-
-/* Reads its pid in its own namespace. That may have to wait for a later sample. */
-static void read_inner_pid(struct host *h, struct process *p, bool in_namespace)
-{
-	struct procfs_ids ids = { 0 };
-	const int r = in_namespace ? statuses_read_ids(h, p->pub.owner, p->pub.pid, &ids) : 0;
-
-	p->lacks_inner_pid = r == -EBUSY;
-	if (p->lacks_inner_pid || !is_still(h, p))
-		return;
-	p->pub.inner_pid = !in_namespace ? p->pub.pid : r == 0 ? ids.inner_pid : 0;
-	p->pub.changed |= p->pub.inner_pid != 0;
-}
-
-/* Reads what surrounds a sampled process. It may move to another cgroup later. */
+/* Reads what surrounds a sampled process: its cgroup, and its pid in its own namespace. It may move
+ * to another cgroup later. The pid may have to wait for a later sample. */
 static void read_surroundings(struct host *h, struct process *p, const struct sample *s)
 {
-	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL)
+	const bool in_namespace = s->owner_container != 0, wants_pid = p->lacks_inner_pid;
+	const bool wants_cgroup = !p->cgroup_read_ns ||
+				  (s->cgroup != p->cgroup &&
+				   s->time_ns > p->cgroup_read_ns + CGROUP_INTERVAL_NS);
+	char text[PROCFS_CGROUP_MAX];
+	struct procfs_ids ids = { 0 };
+	struct str path = { 0 };
+	bool unified = false, has_path = false;
+	int r = 0;
+
+	if (p->pub.end_ns || p->pub.flags & MSG_PROCESS_KERNEL || (!wants_pid && !wants_cgroup))
 		return;
-	if (!p->cgroup_read_ns ||
-	    (s->cgroup != p->cgroup && s->time_ns > p->cgroup_read_ns + CGROUP_INTERVAL_NS))
-		read_cgroup(h, p, s);
-	if (p->lacks_inner_pid)
-		read_inner_pid(h, p, s->owner_container != 0);
+	if (wants_pid && in_namespace)
+		r = statuses_read_ids(h, p->pub.owner, p->pub.pid, &ids);
+	if (wants_cgroup) {
+		has_path = procfs_read_cgroup(h->proc, p->pub.pid, text, &path, &unified) == 0;
+		p->cgroup = s->cgroup;
+		p->cgroup_read_ns = s->time_ns;
+	}
+	p->lacks_inner_pid = r == -EBUSY;
+	if (!is_still(h, p))
+		return;
+	if (wants_cgroup)
+		process_set_cgroup(h, p, has_path ? &path : NULL, unified ? s->cgroup : 0);
+	if (wants_pid && !p->lacks_inner_pid) {
+		p->pub.inner_pid = !in_namespace ? p->pub.pid : r == 0 ? ids.inner_pid : 0;
+		p->pub.changed |= p->pub.inner_pid != 0;
+	}
 }
 
 int host_sample(struct host *h, const struct sample *s, struct host_sample_ref *ret)
