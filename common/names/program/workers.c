@@ -417,11 +417,6 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 			return VERDICT_LOST;
 		}
 		if (r == SYMFILE_TOO_LARGE && worker_of(p)->socket < 0) {
-			/* Do not keep others waiting for the next attempts. */
-			if (turns && !p->slow) {
-				p->slow = true;
-				return VERDICT_LATER;
-			}
 			/* Other programs may have filled the worker; in the next worker this
 			 * program is alone. */
 			if (!was_filled) {
