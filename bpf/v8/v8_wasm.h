@@ -44,6 +44,14 @@
 static_assert(WALK_WINDOW == V8_TOLD_WORDS * 8, "a window fits where a description is made");
 #endif
 
+/* Bytes of a jump in the table; not 0, also if the config is wrong. */
+ENV_INLINE __u32 v8_wasm_size(const struct v8_walk *p)
+{
+	const __u32 size = p->config.wasm_jump & 15;
+
+	return size ? size : 8;
+}
+
 ENV_INLINE bool v8_wasm_is(const struct v8_walk *p)
 {
 	return p->config.wasm_jump && V8_MARKER(p) == p->config.wasm_marker;
@@ -113,8 +121,7 @@ ENV_INLINE __u64 v8_wasm_called(const struct v8_walk *p, __u64 instance, __u64 *
 		return 0;
 	const __u64 to = back + (__s64)(__s32)(call >> 32), place = to - jumps;
 
-	if (place >= V8_WASM_WINDOWS * WALK_WINDOW ||
-	    place % V8_WASM_LINE % (p->config.wasm_jump & 15 ? p->config.wasm_jump & 15 : 1) ||
+	if (place >= V8_WASM_WINDOWS * WALK_WINDOW || place % V8_WASM_LINE % v8_wasm_size(p) ||
 	    !runtime_fetch(&p->copies, ret_jump, 8, to) || (*ret_jump & 0xff) != V8_WASM_JUMP)
 		return 0;
 	return to;
@@ -132,7 +139,6 @@ ENV_INLINE __u64 v8_wasm(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret
 	p->kind = V8_WASM;
 	p->own_name = 0;
 	p->code_body = v8_wasm_called(p, instance, &told[1]);
-	p->code_size = 1;
 	*ret_position = RUNTIME_POSITION_MASK;
 	*ret_instance = instance;
 	if (p->code_body)
@@ -145,7 +151,6 @@ ENV_INLINE __u64 v8_wasm(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret
 		runtime_tell(&p->copies, RUNTIME_TOLD(pc), told);
 	}
 	p->code_body = told[0];
-	p->code_size = 0;
 	return v8_mix(v8_mix(v8_mix(told[0], told[1]), told[2]), V8_WASM) | 1;
 }
 
@@ -156,7 +161,7 @@ ENV_INLINE __u64 v8_wasm(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret
 ENV_FUNCTION __u32 v8_wasm_jump_in(V8_PARAMETERS_AND __u64 at)
 {
 	V8_FIND(w, p);
-	const __u32 size = p->config.wasm_jump & 15;
+	const __u32 size = v8_wasm_size(p);
 
 	w->window_start = 0;
 	if (at < 4096 || at >= WALK_ADDRESS_END || env_read_user(w->window, WALK_WINDOW, at))
@@ -209,17 +214,17 @@ ENV_INLINE __u64 v8_wasm_place(__u64 at, __u32 size)
 }
 
 /* Returns how many functions of the module come before the one at p->code_body, which is its code
- * or (p->code_size: 1) the jump to it, without those that are imported; V8_NO_NUMBER: not known,
- * since the code was replaced. */
+ * or the jump to it, without those that are imported; V8_NO_NUMBER: not known, since the code was
+ * replaced. */
 ENV_FUNCTION __u64 v8_wasm_number(V8_PARAMETERS_AND __u64 jumps)
 {
 	V8_FIND(w, p);
-	const __u32 size = p->config.wasm_jump & 15;
+	const __u32 size = v8_wasm_size(p);
 	__u64 first = 0;
 
-	if (!size || !runtime_read(p->code_body, &first))
+	if (!runtime_read(p->code_body, &first))
 		return V8_NO_NUMBER;
-	if (p->code_size)
+	if ((first & 0xff) == V8_WASM_JUMP)
 		return v8_wasm_place(p->code_body - jumps, size);
 	if (p->config.wasm_jump & V8_WASM_SETUP && (__u32)first == V8_WASM_FIRST)
 		return 0;

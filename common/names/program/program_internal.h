@@ -26,6 +26,7 @@ struct program {
 	uint64_t grows_ns;  /* since when it waits for more heap; 0: it does not */
 	uint64_t full_heap; /* the heap in which its symbols did not fit; 0: they did */
 	bool dwarf_lost, too_large;
+	bool was_filled; /* it did not fit beside other programs; the next attempt is alone */
 	bool lost; /* it has no names at all */
 	bool opened, unproven, cut;
 	uint32_t step;

@@ -392,7 +392,7 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 {
 	const bool turns = a && a->kind == PROGRAMWIRE_LOOKUP && pool.slice_ns;
 
-	for (bool was_filled = false;;) {
+	for (;;) {
 		if (p->lost || workers_rests(p))
 			return VERDICT_LOST;
 		/* It did not fit even without DWARF, and would not now. */
@@ -419,11 +419,11 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 		if (r == SYMFILE_TOO_LARGE && worker_of(p)->socket < 0) {
 			/* Other programs may have filled the worker; in the next worker this
 			 * program is alone. */
-			if (!was_filled) {
-				was_filled = true;
+			if (!p->was_filled) {
+				p->was_filled = true;
 				continue;
 			}
-			was_filled = false;
+			p->was_filled = false;
 			r = grow(p);
 			if (r == VERDICT_LATER && turns)
 				return r;
@@ -432,6 +432,7 @@ int workers_ask(struct program *p, const struct programwire_ask *a)
 			p->full_heap = pool.heap;
 			return -ENOMEM;
 		}
+		p->was_filled = false;
 		if (p->worker && a && worker_of(p)->socket >= 0) {
 			note(p, &pool.answer);
 			if (pool.answer.head.flags & PROGRAMWIRE_TOO_LARGE && !p->too_large) {
