@@ -27,7 +27,7 @@ struct program {
 	uint64_t full_heap; /* the heap in which its symbols did not fit; 0: they did */
 	bool dwarf_lost, too_large;
 	bool was_filled; /* it did not fit beside other programs; the next attempt is alone */
-	bool lost; /* it has no names at all */
+	bool lost;	 /* it has no names at all */
 	bool opened, unproven, cut;
 	uint32_t step;
 	unsigned again; /* number of wants of the current lookup */
