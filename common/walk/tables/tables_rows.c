@@ -337,6 +337,9 @@ static void keep_rules(struct tables *t)
 
 	if (rules_coming(t) < fair)
 		make_rules(t, TABLES_NOBODY, fair - rules_coming(t));
+	/* Otherwise an owner that holds little waits for the grace period. */
+	if (t->ledger && rules_free(&t->rules) < fair)
+		(void)tables_hurry(t);
 }
 
 /* Evicts rows of owners who hold more than their share, so that there is space for the others. */
@@ -480,22 +483,31 @@ static struct table_file *file_coming(struct tables *t, uint16_t slot)
 	return tables_slot_live(t, slot) && t->state[slot].in ? &t->state[slot] : NULL;
 }
 
-/* Whether a file may take this many rules. If not, evicts files so that a later call may succeed.
- * As in spare_of, some numbers must stay free. */
-static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rules)
+/* Whether a file may take this many rules now. As in spare_of, some numbers must stay free. */
+static bool rules_suffice(const struct tables *t, const struct table_file *f, uint64_t rules)
 {
 	const uint32_t fair = TABLES_MAX_RULES / FAIR_PART, free = rules_free(&t->rules);
 
 	if (!t->ledger || free >= rules + fair)
 		return true;
-	if (!f->displaced) {
-		const uint64_t reserve = reserve_of(t, f->owner, TABLES_RULES, rules,
-						    TABLES_MAX_RULES, fair);
+	if (f->displaced)
+		return false;
+	const uint64_t reserve = reserve_of(t, f->owner, TABLES_RULES, rules, TABLES_MAX_RULES,
+					    fair);
 
-		if (reserve < fair && free >= rules + reserve)
-			return true;
-	}
-	make_rules(t, f->owner, rules);
+	return reserve < fair && free >= rules + reserve;
+}
+
+/* Whether a file may take this many rules. If not at once, evicts files, and waits for the kernel
+ * as make_room_now does. */
+static bool rules_fit(struct tables *t, const struct table_file *f, uint64_t rules)
+{
+	if (rules_suffice(t, f, rules))
+		return true;
+	make_rules(t, f->owner,
+		   numbers_less(rules + TABLES_MAX_RULES / FAIR_PART, rules_coming(t)));
+	if (tables_hurry(t) && rules_suffice(t, f, rules))
+		return true;
 	tables_refuse(t, f->owner, TABLES_RULES);
 	return false;
 }

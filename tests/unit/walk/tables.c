@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows, rules and mappings in the tables, and their eviction when there is no room. */
-#include <bpf/bpf.h>
-#include <errno.h>
 #include <unistd.h>
 #include "bpf/walk/walk.h"
 #include "tests/unit/tables_fixture.h"
@@ -493,22 +491,6 @@ Test(tables, the_grace_period_begins_with_the_first_drain_after_the_freeing)
 	tables_tick(t, 10 + 4 * TABLES_GRACE_NS);
 	cr_assert_eq(tables_file_new(t, &b), 0);
 	cr_assert_eq(a, b);
-}
-
-/* The maps of real tables, as bpf/walk/env.h has them. */
-static struct tables_config kernel_tables(size_t max_bytes)
-{
-	struct tables_config c = memory_tables(max_bytes);
-	LIBBPF_OPTS(bpf_map_create_opts, slab, .map_flags = BPF_F_MMAPABLE);
-	const int inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "slab", 4, TABLES_SLAB_BYTES, 1,
-					 &slab);
-	LIBBPF_OPTS(bpf_map_create_opts, slabs, .inner_map_fd = (uint32_t)inner);
-
-	c.slabs_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, "slabs", 4, 4, TABLES_MAX_SLABS,
-				    &slabs);
-	cr_assert_geq(c.slabs_fd, 0, "%s", strerror(errno));
-	close(inner);
-	return c;
 }
 
 Test(tables, memory_of_evicted_rows_is_used_again_once_no_walk_reads_it)

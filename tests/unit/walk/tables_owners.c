@@ -131,6 +131,28 @@ Test(tables_owners, a_quick_owner_leaves_room_for_a_small_one)
 	cr_assert_eq(refused[2][TABLES_RULES], 0);
 }
 
+/* Owners that hold little may use what the largest leaves free. So an owner that comes later finds
+ * rules only if evicted ones can be used at once. */
+Test(tables_owners, a_small_owner_does_not_wait_until_evicted_rules_are_old)
+{
+	const struct tables_config c = kernel_tables(3 * TABLES_SLAB_BYTES);
+	int32_t from = 1;
+
+	tables_free(t);
+	cr_assert_eq(tables_new(&c, &t), 0);
+	tables_keep_ledger(t, &ledger);
+	tables_tick(t, 1);
+	while (add_for(1, 100, 100, from))
+		from += 100;
+	cr_assert_neq(add_for(3, 100, 900, 200000), 0);
+	cr_assert_neq(add_for(2, 100, 600, 300000), 0);
+	cr_assert_eq(refused[2][TABLES_RULES], 0);
+	tables_tick(t, 2);
+	cr_assert_neq(add_for(0, 100, 900, 400000), 0);
+	cr_assert_eq(refused[0][TABLES_RULES], 0);
+	close(c.slabs_fd);
+}
+
 /* Rows were evicted, and another owner, who holds nothing, asks for room first. */
 Test(tables_owners, evicted_rows_leave_the_rest_to_others)
 {
