@@ -43,6 +43,11 @@ static uint64_t slots_of(uint32_t uid)
 	return held_by(uid, OWNER_SLOTS);
 }
 
+static uint64_t mappings_of(uint32_t uid)
+{
+	return held_by(uid, OWNER_MAPPINGS);
+}
+
 Test(host_shares, the_owner_with_most_slots_leaves_some_and_gives_up_first)
 {
 	eager = false;
@@ -130,9 +135,26 @@ Test(host_shares, files_that_several_users_map_make_room_for_others)
 	cr_assert_eq(slots_of(40), 59);
 }
 
-static uint64_t mappings_of(uint32_t uid)
+/* Files of ended processes are in use for a while, whatever others lose. */
+Test(host_shares, an_owner_with_few_mappings_makes_no_room_for_others)
 {
-	return held_by(uid, OWNER_MAPPINGS);
+	struct host_figures f;
+
+	eager = false;
+	use_files(5, 50, 500, 3);
+	const uint64_t before = mappings_of(50);
+
+	const size_t published = fake_tables_process(tables, 5)->len;
+
+	for (uint32_t i = 0; i < 100; i++)
+		use_files(10 + i, 100 + i, 1000 + 100 * i, 100);
+	for (uint32_t i = 0; i < 100; i++)
+		exit_of(10 + i, 10 + i);
+	use_files(200, 3, 30000, 2);
+	host_figures(host, &f);
+	cr_assert_gt(f.limit, 0);
+	cr_assert_eq(mappings_of(50), before);
+	cr_assert_eq(fake_tables_process(tables, 5)->len, published);
 }
 
 static void map_many(uint32_t pid, uint32_t uid, unsigned n)

@@ -254,11 +254,11 @@ static void sweep(struct files *f)
 }
 
 /* Drops the mappings of some processes. Returns false if there are no more of them. */
-static bool drop_some(struct files *f, const struct owner *most, const struct owner *finder)
+static bool drop_some(struct files *f, const struct owner *most, uint64_t least)
 {
 	unsigned n = 0;
 
-	while (n < DROPPED_AT_ONCE && f->config.crowded(f->config.ctx, most, finder))
+	while (n < DROPPED_AT_ONCE && f->config.crowded(f->config.ctx, most, least))
 		n++;
 	/* The file of a mapping may become idle only here. */
 	sweep(f);
@@ -266,18 +266,20 @@ static bool drop_some(struct files *f, const struct owner *most, const struct ow
 }
 
 /* Drops mappings until a file is idle: first those of the owner who found most files, then those of
- * all owners who have more mapped than the finder, since they may have mapped the same files. Each
- * step visits all processes and files, so this may end too early; the finder then tries again. */
-static void make_idle(struct files *f, const struct owner *finder)
+ * owners who have more mapped than the finder, since they may have mapped the same files. An owner
+ * with fewer mappings than its share of files is not among those. Each step visits all processes
+ * and files, so this may end too early; the finder then tries again. */
+static void make_idle(struct files *f, const struct owner *finder, uint64_t share)
 {
+	const uint64_t least = numbers_larger(finder->held[OWNER_MAPPINGS], share);
 	const struct owner *most = owners_largest(f->config.owners, OWNER_FILES);
 	const uint64_t until_ns = clock_mono_ns() + IDLE_NS;
 	bool more = most != finder;
 
 	while (!f->idle && more && clock_mono_ns() < until_ns)
-		more = drop_some(f, most, finder);
+		more = drop_some(f, most, 0);
 	for (more = true; !f->idle && more && clock_mono_ns() < until_ns;)
-		more = drop_some(f, NULL, finder);
+		more = drop_some(f, NULL, least);
 }
 
 /* Whether one more file may be known, charged to `finder`. If the finder holds less than its share,
@@ -288,11 +290,13 @@ static bool make_room(struct files *f, const struct owner *finder)
 
 	if (f->figures.files < f->config.max_files - FILES_FAIR)
 		return true;
-	if (finder->held[OWNER_FILES] <
-	    owners_share(o, finder, OWNER_FILES, f->config.max_files - FILES_FAIR)) {
+	const uint64_t share = owners_share(o, finder, OWNER_FILES,
+					    f->config.max_files - FILES_FAIR);
+
+	if (finder->held[OWNER_FILES] < share) {
 		if (f->figures.files < f->config.max_files)
 			return true;
-		make_idle(f, finder);
+		make_idle(f, finder, share);
 	}
 	if (f->idle) {
 		file_forget(f, f->idle);

@@ -144,8 +144,8 @@ struct files_config {
 	/* Whether b is still mapped by its asker, according to the records. */
 	bool (*mapped)(void *ctx, const struct files_backing *b);
 	/* Called if there are too many files. Drops mappings of the owner `most`; NULL: of an owner
-	 * who has more mapped than `finder`. Returns false if there are none. */
-	bool (*crowded)(void *ctx, const struct owner *most, const struct owner *finder);
+	 * who holds more than `least` of OWNER_MAPPINGS. Returns false if there are none. */
+	bool (*crowded)(void *ctx, const struct owner *most, uint64_t least);
 	/* Files have lost their slots (lost_slot). */
 	void (*unslotted)(void *ctx);
 	/* A backing is ready or has failed: mappings that were left out because of it can be

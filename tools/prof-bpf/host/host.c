@@ -292,10 +292,10 @@ static bool is_mapped(void *ctx, const struct files_backing *b)
 	       mappers_maps_have(p->maps->noted, p->maps->noted_len, b, NULL, &m);
 }
 
-static bool on_crowded(void *ctx, const struct owner *most, const struct owner *finder)
+static bool on_crowded(void *ctx, const struct owner *most, uint64_t least)
 {
 	return most ? eviction_drop_mappings(ctx, most)
-		    : eviction_drop_others_mappings(ctx, finder);
+		    : eviction_drop_largest_mappings(ctx, least);
 }
 
 static bool may_open(void *ctx, const struct owner *w, uint64_t now_ns)

@@ -62,10 +62,10 @@ bool eviction_drop_mappings(struct host *h, const struct owner *w)
 	return drop_one(h, w, NULL);
 }
 
-bool eviction_drop_others_mappings(struct host *h, const struct owner *than)
+bool eviction_drop_largest_mappings(struct host *h, uint64_t least)
 {
 	struct process *p, *next, *first = NULL;
-	uint64_t most = than->held[OWNER_MAPPINGS];
+	uint64_t most = least;
 
 	HASH_ITER(hh, h->by_pid, p, next) {
 		const struct owner *w = p->maps ? p->maps->owner : NULL;

@@ -27,9 +27,9 @@ void eviction_drop_maps(struct host *h, struct process *p);
 /* Drops the mappings of one process of this owner, in the same order. Returns false if it has
  * none. */
 bool eviction_drop_mappings(struct host *h, const struct owner *w);
-/* Drops the mappings of one process of the owner with most, if that owner has more than `than`.
- * Returns false if no owner has. */
-bool eviction_drop_others_mappings(struct host *h, const struct owner *than);
+/* Drops the mappings of one process of the owner with most, if that owner holds more than `least`.
+ * Returns false if no owner does. */
+bool eviction_drop_largest_mappings(struct host *h, uint64_t least);
 /* Forgets some processes because there are too many: processes of the owner who has most, but not
  * this pid. Those without samples go first, then those that were not sampled for longest. A run for
  * selected programs keeps these. */
