@@ -32,12 +32,28 @@ static void drop_maps(struct host *h, struct process *p)
 		       mapping_turns_delay(&p->read_failures, PROCESSES_RESCAN_NS);
 }
 
+/* Returns the owner that mappings of a living process are charged to, also those of a current
+ * reading, which hold files as the others do. NULL: it has none. */
+static const struct owner *holder(const struct process *p)
+{
+	if (p->pub.end_ns)
+		return NULL;
+	if (p->maps)
+		return p->maps->owner;
+	return p->reading ? p->pub.owner : NULL;
+}
+
+static size_t mappings_of(const struct process *p)
+{
+	return (p->maps ? p->maps->len : 0) + (p->reading ? p->reading->count : 0);
+}
+
 /* Whether a's mappings are evicted before b's. */
 static bool goes_before(const struct process *a, const struct process *b)
 {
 	if (a->sampled != b->sampled)
 		return !a->sampled;
-	return a->maps->len > b->maps->len;
+	return mappings_of(a) > mappings_of(b);
 }
 
 /* Drops the mappings of one process of this owner, but not of `but`. Returns false if it has
@@ -47,8 +63,7 @@ static bool drop_one(struct host *h, const struct owner *w, const struct process
 	struct process *p, *next, *first = NULL;
 
 	HASH_ITER(hh, h->by_pid, p, next) {
-		if (p != but && p->maps && p->maps->owner == w && !p->pub.end_ns &&
-		    (!first || goes_before(p, first)))
+		if (p != but && holder(p) == w && (!first || goes_before(p, first)))
 			first = p;
 	}
 	if (!first)
@@ -68,8 +83,8 @@ bool eviction_drop_largest_mappings(struct host *h, uint64_t least)
 	uint64_t most = least;
 
 	HASH_ITER(hh, h->by_pid, p, next) {
-		const struct owner *w = p->maps ? p->maps->owner : NULL;
-		const uint64_t held = w && !p->pub.end_ns ? w->held[OWNER_MAPPINGS] : 0;
+		const struct owner *w = holder(p);
+		const uint64_t held = w ? w->held[OWNER_MAPPINGS] : 0;
 
 		if (held > most || (first && held == most && goes_before(p, first))) {
 			first = p;
