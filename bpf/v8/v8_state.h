@@ -58,6 +58,7 @@ struct v8_walk {
 #define V8_CALLER_FP(p) ((p)->frame[6])
 #define V8_RETURN(p) ((p)->frame[7])
 
+#define V8_REGISTER_FUNCTION 5	 /* RDI: the function that code begins to run */
 #define V8_REGISTER_OFFSET 9	 /* R9: the bytecode's offset at the start of a handler */
 #define V8_REGISTER_BYTECODES 12 /* R12 */
 #define V8_REGISTER_ROOT 13

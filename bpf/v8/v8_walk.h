@@ -114,6 +114,39 @@ ENV_INLINE enum v8_framed v8_is_framed(struct walk *w, struct v8_walk *p, __u64 
 	return V8_FRAMED;
 }
 
+/* Adds the code at pc, which is in p->code, to the identity of its function. */
+ENV_INLINE __u64 v8_mix_code(const struct v8_walk *p, __u64 identity)
+{
+	identity = v8_mix(identity, p->code_size);
+	return p->kind == V8_OPTIMIZED ? v8_mix(identity, p->code_body) : identity;
+}
+
+/* Finds the function whose optimized code the leaf has begun to run. It has no frame yet, and its
+ * function is in a register. Returns as v8_runs does. */
+ENV_INLINE __u64 v8_enters(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret_position,
+			   __u64 *ret_shared)
+{
+	const struct v8_config *c = &p->config;
+	const __u64 function = w->regs[V8_REGISTER_FUNCTION];
+
+	/* Later, the register may hold another function. */
+	if (!w->leaf || w->regs_at || !v8_is_pointer(function) ||
+	    !v8_code_has(p, v8_function_code(p, function), pc) ||
+	    !v8_word(p, function, c->function_shared, ret_shared))
+		return 0;
+	const __u32 kind = (__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND;
+	const __u64 identity = v8_shared(V8_ARGUMENTS_AND(w, p) * ret_shared);
+
+	if (!identity || kind == c->kind_baseline || kind == c->kind_interpreted ||
+	    (c->wasm_caller && kind == c->wasm_caller))
+		return 0;
+	const __u64 own = v8_find_own_name(V8_ARGUMENTS_AND(w, p) function);
+
+	p->kind = V8_OPTIMIZED;
+	*ret_position = pc - p->code_body;
+	return v8_mix(v8_mix_code(p, own ? v8_mix(identity, own) : identity), p->kind);
+}
+
 /* Finds what runs in the frame at fp, whose words were read, and sets p->kind. Returns the identity
  * of the object; 0: no JavaScript. *ret_position: position in the object. */
 ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool interpreter,
@@ -172,9 +205,7 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 			*ret_position = offset - start;
 	} else if (p->kind != V8_FUNCTION) {
 		*ret_position = pc - p->code_body;
-		identity = v8_mix(identity, p->code_size);
-		if (p->kind == V8_OPTIMIZED)
-			identity = v8_mix(identity, p->code_body);
+		identity = v8_mix_code(p, identity);
 	}
 	return v8_mix(identity, p->kind);
 }
@@ -206,8 +237,13 @@ ENV_INLINE void v8_fetch(struct walk *w, struct v8_walk *p, __u64 pc, __u64 fp)
 	p->tell_shared = 0;
 	if (w->map.slot && !interpreter)
 		return;
-	if (w->leaf_exact && pc == w->leaf_pc)
-		v8_near_frame(p, pc);
+	if (w->leaf_exact && pc == w->leaf_pc && v8_near_frame(p, pc) != V8_FRAMED &&
+	    !w->map.slot) {
+		identity = v8_enters(w, p, pc, &position, &shared);
+		if (identity)
+			v8_meet(w, p, identity, shared);
+		return;
+	}
 	if (!runtime_read_bytes(p->frame, sizeof(p->frame), fp - V8_FRAME_BELOW))
 		return;
 	identity = v8_runs(w, p, pc, interpreter, &position, &shared);
@@ -239,6 +275,18 @@ ENV_INLINE void v8_take(struct walk *w, bool native)
 	w->taken = w->base + w->count - 1;
 }
 
+/* Adds what runs in the frame; identity: 0 if that is no JavaScript. */
+ENV_INLINE void v8_tell(struct walk *w, struct v8_walk *p, __u64 identity, __u64 position,
+			__u64 shared)
+{
+	if (!identity)
+		return;
+	runtime_took(w, RUNTIME_FRAME, v8_key(identity),
+		     (position & RUNTIME_POSITION_MASK) | v8_check(identity)
+								  << RUNTIME_CHECK_SHIFT);
+	v8_meet(w, p, identity, shared);
+}
+
 ENV_INLINE int v8_frame(struct walk *w, struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
@@ -259,7 +307,10 @@ ENV_INLINE int v8_frame(struct walk *w, struct v8_walk *p)
 				return walk_stop(w, WALK_STACK_UNREADABLE);
 			if (readable && file && at >= c->handlers)
 				v8_note_handler(w, p);
+			if (!file)
+				identity = v8_enters(w, p, pc, &position, &shared);
 			v8_take(w, file);
+			v8_tell(w, p, identity, position, shared);
 			return runtime_leave(w, back + 8, fp, top);
 		}
 	}
@@ -270,12 +321,7 @@ ENV_INLINE int v8_frame(struct walk *w, struct v8_walk *p)
 	if (interpreter && w->exact && w->sp > fp - V8_FRAME_BELOW)
 		position = RUNTIME_POSITION_MASK;
 	v8_take(w, file && !identity);
-	if (identity) {
-		runtime_took(w, RUNTIME_FRAME, v8_key(identity),
-			     (position & RUNTIME_POSITION_MASK) | v8_check(identity)
-									  << RUNTIME_CHECK_SHIFT);
-		v8_meet(w, p, identity, shared);
-	}
+	v8_tell(w, p, identity, position, shared);
 	return runtime_leave(w, fp + 16, V8_CALLER_FP(p), V8_RETURN(p));
 }
 

@@ -239,6 +239,27 @@ def test_protected_memory_is_not_read(how, tmp_path):
     assert not p.stderr, p.stderr
 
 
+TINY = """
+function tiny(n) { return n < 2 ? n : tiny(n - 1) + tiny(n - 2); }
+const cpu = () => process.cpuUsage().user / 1000;
+for (const end = cpu() + 1500; cpu() < end;) tiny(20);
+"""
+
+
+def test_code_that_has_no_frame_yet_has_a_name(tmp_path):
+    """A tiny function spends a quarter of its time in its first instructions."""
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", NODE, "-e", TINY)
+    assert p.returncode == 0, p.stderr
+    leaves = collections.Counter()
+    for _, frames in samples(out):
+        if any(name == "tiny" for name, *_ in frames):
+            leaves[re.sub(r"\+0x.*", "", frames[-1][0])] += 1
+    print(dict(leaves))
+    assert leaves["tiny"] > 300
+    assert sum(leaves.values()) - leaves["tiny"] <= 0.03 * leaves["tiny"], leaves
+
+
 NEWER_V8 = """
 #include <time.h>
 int major __asm__("_ZN2v88internal7Version6major_E") = 99;

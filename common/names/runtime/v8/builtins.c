@@ -14,6 +14,7 @@
 #include "common/base/bytes/span.h"
 #include "common/base/bytes/str.h"
 #include "common/base/bytes/unaligned.h"
+#include "common/names/runtime/v8/version.h"
 
 #define COUNT_MIN 256u
 #define COUNT_MAX 8192u
@@ -346,11 +347,11 @@ int v8_builtins_find(struct elfview *im, struct v8_builtins **ret)
 
 int v8_builtins_open(const struct symfile *f, struct v8_builtins **ret)
 {
-	struct elfview_symbol version;
+	struct v8_version version;
 	struct elfview im;
 
 	elfview_init(&im, f);
-	int r = elfview_exported(&im, "_ZN2v88internal7Version6major_E", &version);
+	int r = v8_version(&im, &version);
 
 	if (r == 0)
 		r = v8_builtins_find(&im, ret);

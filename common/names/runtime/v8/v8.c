@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file contains V8 if it defines v8::internal::Version, which every build exports that other code
- * links to, and V8's builtins (builtins.h). Stripped files also have both.
+ * A file contains V8 if it tells V8's version (version.c), and has V8's builtins (builtins.h).
+ * Stripped files also have both.
  *
  * Builds for Node.js describe themselves to debuggers (v8dbg_*, tools/gen-postmortem-metadata.py).
  * Their values take precedence; a table by version has the rest.
@@ -15,8 +15,6 @@
 #include <string.h>
 #include "common/base/bytes/numbers.h"
 #include "common/names/runtime/v8/builtins.h"
-
-#define SYMBOL(name) "_ZN2v88internal" name
 
 /* --- values that a build exports --- */
 
@@ -76,20 +74,6 @@ static void read_told(const struct elfview *im, struct v8_config *c)
 
 		memcpy((uint8_t *)c + told[i].at, &word, told[i].bytes);
 	}
-}
-
-static bool read_version(const struct elfview *im, struct v8_version *ret)
-{
-	int32_t v[4];
-
-	if (!read_number(im, SYMBOL("7Version6major_E"), &v[0]) ||
-	    !read_number(im, SYMBOL("7Version6minor_E"), &v[1]) ||
-	    !read_number(im, SYMBOL("7Version6build_E"), &v[2]) ||
-	    !read_number(im, SYMBOL("7Version6patch_E"), &v[3]))
-		return false;
-	*ret = (struct v8_version){ (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2],
-				    (uint32_t)v[3] };
-	return true;
 }
 
 /* --- builtins --- */
@@ -238,15 +222,16 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	struct v8_builtins *b;
 	uint64_t offset, left;
 
-	if (!read_version(im, &v))
-		return RUNTIME_NOT_MINE;
+	int r = v8_version(im, &v);
+
+	if (r)
+		return r < 0 ? r : RUNTIME_NOT_MINE;
 	snprintf(ret->name, sizeof(ret->name), "V8 %u.%u.%u.%u", v.major, v.minor, v.build,
 		 v.patch);
 	if (!v8_layout(&v, &c, &n))
 		return 0;
 
-	int r = v8_builtins_find(im, &b);
-
+	r = v8_builtins_find(im, &b);
 	if (r || symfile_offset(im->file, b->start, &offset, &left) != 0)
 		return r < 0 ? r : 0;
 	read_told(im, &c);

@@ -5,6 +5,7 @@
 
 #include "bpf/v8/v8.h"
 #include "common/names/runtime/runtime.h"
+#include "common/names/runtime/v8/version.h"
 
 #define V8_BYTECODE_COUNT 256 /* a bytecode is a byte */
 #define V8_SCALES 3	      /* of operands: 1, 2 and 4 bytes */
@@ -21,9 +22,6 @@ static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
 /* --- layouts (layout.c) --- */
 
-struct v8_version {
-	uint32_t major, minor, build, patch;
-};
 /* Fills the offsets of fields that follow from the version. Returns false if the version is not
  * known. */
 bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming);
