@@ -19,6 +19,8 @@
 #define REST_LEAST_NS 50000000ull /* who spent this much may have to pause for the whole time */
 #define REST_LIMITS 2 /* what owners spend counts for some 30 s, and the limit is for ten */
 #define IN_FLIGHT 3   /* one that it works on, and some that it can begin next */
+/* Guessed cpu time of the requests that are under way: beyond that, none is sent in advance. */
+#define AHEAD_NS 20000000u
 #define BATCHES_AT_ONCE 8
 /* If the extractor neither answers nor works for this long, it is restarted. This proves nothing
  * about a file: the host may give it no cpu. */
@@ -576,16 +578,19 @@ static int receive(struct row_server *r)
 	}
 }
 
-/* While an owner's files take long, no request is sent in advance: it would wait behind them. */
-static unsigned most_in_flight(const struct row_server *r, uint64_t now_ns)
+/* Whether another request may be sent in advance. While an owner's files take long, or large ones
+ * are under way, it would wait behind them, and later requests behind it. */
+static bool may_send_more(const struct row_server *r, uint64_t now_ns)
 {
 	const struct rowqueue_request *q;
+	uint64_t ns = 0;
 
 	DL_FOREACH(r->outstanding, q) {
 		if (q->stops || rowqueue_spent(q->owner, now_ns) > ROW_SERVER_SLICE_NS)
-			return 1;
+			return false;
+		ns += rowqueue_guess(q);
 	}
-	return IN_FLIGHT;
+	return r->in_flight < IN_FLIGHT && ns < AHEAD_NS;
 }
 
 static int transmit(struct row_server *r, uint64_t now_ns)
@@ -599,8 +604,7 @@ static int transmit(struct row_server *r, uint64_t now_ns)
 		return e == -ENOTCONN ? 0 : e;
 	/* A file that an extractor died on is requested alone. */
 	bool alone = r->outstanding && r->outstanding->alone;
-	while (r->in_flight < most_in_flight(r, now_ns) && r->unopened_count < IN_FLIGHT &&
-	       !alone) {
+	while (may_send_more(r, now_ns) && r->unopened_count < IN_FLIGHT && !alone) {
 		q = rowqueue_next(&r->waiting, !r->in_flight, now_ns);
 		if (!q || (q->alone && r->in_flight))
 			break;

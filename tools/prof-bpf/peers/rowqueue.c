@@ -142,18 +142,25 @@ static struct rowqueue_request *first_of(const struct rowqueue *q, const struct 
 	return first;
 }
 
+uint64_t rowqueue_guess(const struct rowqueue_request *r)
+{
+	return r->of.size < ROWQUEUE_GUESS_MAX_NS / ROWQUEUE_NS_PER_BYTE
+		       ? r->of.size * ROWQUEUE_NS_PER_BYTE
+		       : ROWQUEUE_GUESS_MAX_NS;
+}
+
 /* Whether a comes before b. */
 static bool is_before(const struct rowqueue *q, const struct rowqueue_request *a,
 		      const struct rowqueue_request *b, uint64_t now_ns)
 {
 	if (is_safer(q, a, b, now_ns) || is_safer(q, b, a, now_ns))
 		return is_safer(q, a, b, now_ns);
-	const uint64_t spent_a = rowqueue_spent(a->owner, now_ns) / ROWQUEUE_LITTLE_NS,
-		       spent_b = rowqueue_spent(b->owner, now_ns) / ROWQUEUE_LITTLE_NS;
+	const uint64_t takes_a = rowqueue_spent(a->owner, now_ns) + rowqueue_guess(a),
+		       takes_b = rowqueue_spent(b->owner, now_ns) + rowqueue_guess(b);
 
-	return spent_a != spent_b ? spent_a < spent_b
-				  : tables_file_samples(q->tables, a->slot) >
-					    tables_file_samples(q->tables, b->slot);
+	if (takes_a / ROWQUEUE_NEAR_NS != takes_b / ROWQUEUE_NEAR_NS)
+		return takes_a < takes_b;
+	return tables_file_samples(q->tables, a->slot) > tables_file_samples(q->tables, b->slot);
 }
 
 struct rowqueue_request *rowqueue_next(const struct rowqueue *q, bool idle, uint64_t now_ns)

@@ -2,11 +2,13 @@
 /*
  * The queue of row requests: which request is next.
  *
- * Each owner has a line. The owner who has spent the least of prof-deltas' cpu time comes first, so
- * that no owner's files keep those of others waiting. Owners with nearly the same time come in the
- * order of their files' recent samples, and so do the files within a line. A file that was put
- * aside, because it took long while others waited, comes when no other file waits. After a timeout
- * it also waits for a pause.
+ * Each owner has a line. What counts is the cpu time of prof-deltas that the owner has spent,
+ * together with what its next file is likely to take. The owner with least comes first, so that no
+ * owner's files keep those of others waiting, and a small file of a new program does not wait for
+ * large files of many users. Owners with nearly the same time come in the order of their files'
+ * recent samples, and so do the files within a line. A file that was put aside, because it took
+ * long while others waited, comes when no other file waits. After a timeout it also waits for a
+ * pause.
  *
  * Waiting requests may hold ROWQUEUE_HELD descriptors. Beyond that the owner who holds most loses
  * one, and its file is opened again when its turn comes.
@@ -20,7 +22,9 @@
 
 #define ROWQUEUE_HELD 256
 #define ROWQUEUE_NAME_MAX 256
-#define ROWQUEUE_LITTLE_NS 50000000ull /* of cpu time */
+#define ROWQUEUE_NS_PER_BYTE 2		  /* of a file: a coarse guess of its cpu time */
+#define ROWQUEUE_GUESS_MAX_NS 50000000ull /* of cpu time: no guess is larger */
+#define ROWQUEUE_NEAR_NS 10000000ull	  /* smaller differences do not count */
 
 struct owner;
 struct owners;
@@ -80,6 +84,8 @@ uint64_t rowqueue_least_spent(const struct rowqueue *q, uint64_t now_ns);
 /* Moves a waiting request to another line. Returns false without memory; then it stays where it
  * is. */
 bool rowqueue_move(struct rowqueue *q, struct rowqueue_request *r, struct owner *owner);
+/* Guesses how much cpu time a request's file takes. */
+uint64_t rowqueue_guess(const struct rowqueue_request *r);
 /* Returns the part of the owner's cpu time that still counts; 0 for NULL. */
 uint64_t rowqueue_spent(const struct owner *owner, uint64_t now_ns);
 /* Frees a request and closes its descriptors. */
