@@ -334,7 +334,7 @@ static int rest(struct serve *s, uint64_t now_ns)
 
 static int serve_loop(struct serve *s, struct serve_counts *counts)
 {
-	uint64_t flushed_ns = 0;
+	uint64_t flushed_ns = 0, began_ns = 0;
 	int refused = 0;
 
 	for (;;) {
@@ -342,8 +342,11 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		uint64_t now_ns;
 		int r;
 
+		now_ns = clock_mono_ns();
+		if (began_ns)
+			filestore_worked(&s->files, now_ns - began_ns, now_ns);
 		if (s->starves) {
-			r = rest(s, clock_mono_ns());
+			r = rest(s, now_ns);
 		} else {
 			s->starved_ns = 0;
 			r = wait_for_something(s, s->export_there && !ended && !full &&
@@ -352,7 +355,7 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		}
 		if (r)
 			return r;
-		now_ns = clock_mono_ns();
+		began_ns = now_ns = clock_mono_ns();
 		beat(s);
 		r = watch_export(s);
 		if (r)

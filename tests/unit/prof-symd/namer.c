@@ -110,6 +110,7 @@ Test(namer, a_sample_waits_for_its_file_and_what_follows_waits_behind)
 	cr_assert_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
 	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_PROCESS, MSG_THREAD, MSG_SAMPLE);
 	cr_assert_eq(namer_run(b->namer, SECOND), NAMER_WAIT);
+	filestore_tick(&b->files, 1 + FILESTORE_WAIT_NS);
 	cr_assert_eq(namer_run(b->namer, 1 + FILESTORE_WAIT_NS), 0,
 		     "an answer that does not come is done without");
 	EXPECT(b, MSG_FILE, MSG_FRAME, MSG_STACK, MSG_SAMPLE, MSG_FUNCTION, MSG_FRAME, MSG_STACK,

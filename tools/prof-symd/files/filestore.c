@@ -340,10 +340,8 @@ int filestore_get(struct filestore *s, struct filestore_file *f, uint64_t now_ns
 	}
 	if (f->state == FILESTORE_CLOSED && !start_asking(s, f, now_ns))
 		return FILESTORE_WAIT; /* other requests are open, and each has a deadline */
-	if (f->state == FILESTORE_ASKED && now_ns >= overdue_ns(f))
-		give_up(s, f, now_ns);
 	if (f->state == FILESTORE_ASKED)
-		return FILESTORE_WAIT;
+		return FILESTORE_WAIT; /* filestore_tick gives it up */
 	*ret = f->program;
 	if (f->program)
 		use(s, f, now_ns);
@@ -425,6 +423,18 @@ void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns)
 	take_file(s, f, fd, now_ns);
 	ask_next(s, f, now_ns);
 	ask_wanted(s, now_ns);
+}
+
+void filestore_worked(struct filestore *s, uint64_t ns, uint64_t now_ns)
+{
+	for (unsigned i = 0; i < FILESTORE_IN_FLIGHT; i++) {
+		struct filestore_file *f = s->asked[i];
+
+		if (!f)
+			continue;
+		f->asked_ns = numbers_smaller(f->asked_ns + ns, now_ns);
+		f->answered_ns = numbers_smaller(f->answered_ns + ns, now_ns);
+	}
 }
 
 void filestore_tick(struct filestore *s, uint64_t now_ns)

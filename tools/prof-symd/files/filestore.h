@@ -13,7 +13,8 @@
  * Files are requested through `ask`. By hand, it answers at once; in a deployment, the answer comes
  * over the bus. If none comes within FILESTORE_WAIT_NS, the file counts as missing, and is
  * requested again after FILESTORE_RETRY_NS. On a busy host, opening what came before takes time as
- * well, so each answer gives the next one as long.
+ * well, so each answer gives the next one as long, and time in which nobody takes answers does not
+ * count (filestore_worked).
  */
 #ifndef PROF_SYMD_FILES_FILESTORE_H
 #define PROF_SYMD_FILES_FILESTORE_H
@@ -137,6 +138,9 @@ void filestore_place(struct filestore *s, uint64_t id, uint64_t place);
 /* Takes an answer. fd is owned by s from then on; -1: the file is missing. The fd of an unknown id
  * is closed. */
 void filestore_answer(struct filestore *s, uint64_t id, int fd, uint64_t now_ns);
+/* The caller worked for this long, and took no answers meanwhile. So open requests have longer to
+ * come. Call it before filestore_tick. */
+void filestore_worked(struct filestore *s, uint64_t ns, uint64_t now_ns);
 /* Closes idle programs, sends requests that could not be sent, and gives up overdue ones. */
 void filestore_tick(struct filestore *s, uint64_t now_ns);
 /* Closes all programs that can be opened again. Call it if an allocation failed. */
