@@ -343,8 +343,10 @@ static int serve_loop(struct serve *s, struct serve_counts *counts)
 		int r;
 
 		now_ns = clock_mono_ns();
-		if (began_ns)
+		if (began_ns) {
 			filestore_worked(&s->files, now_ns - began_ns, now_ns);
+			namer_worked(s->namer, now_ns - began_ns, now_ns);
+		}
 		if (s->starves) {
 			r = rest(s, now_ns);
 		} else {

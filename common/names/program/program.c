@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include "common/names/program/sources.h"
 
+#define LARGE_BYTES (24 << 20)
+
 int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct program **ret)
 {
 	struct program *p = calloc(1, sizeof(*p));
@@ -30,7 +32,10 @@ int program_open(int fd, enum program_class class, uint64_t dwarf_max, struct pr
 		return r;
 	}
 	p->fds[PROGRAM_MAIN] = fd;
-	p->uid = fstat(fd, &st) ? 0 : st.st_uid;
+	if (fstat(fd, &st) == 0) {
+		p->uid = st.st_uid;
+		p->large = st.st_size > LARGE_BYTES;
+	}
 	r = workers_add(p);
 	if (r) {
 		close(fd);
@@ -252,6 +257,11 @@ bool program_has(const struct program *p, uint64_t offset)
 bool program_is_slow(const struct program *p)
 {
 	return p->slow;
+}
+
+bool program_is_large(const struct program *p)
+{
+	return p->large;
 }
 
 void program_set_slow(struct program *p, bool slow)

@@ -106,6 +106,8 @@ bool program_has(const struct program *p, uint64_t offset);
 /* Whether the program's lookups go to the patient worker. program_set_slow changes this. */
 bool program_is_slow(const struct program *p);
 void program_set_slow(struct program *p, bool slow);
+/* Whether the program's file is so large that lookups are likely to take long. */
+bool program_is_large(const struct program *p);
 /* Whether a lookup in a slow program has to wait for others. p is NULL if it is not open. */
 bool program_must_wait(enum program_class class, const struct program *p);
 /* Returns the workers' cpu time for p since the last call. */

@@ -21,6 +21,7 @@ struct program {
 	uint32_t slot;
 	uint64_t owner;
 	uint32_t uid;	    /* of its file */
+	bool large;	    /* its file is */
 	uint64_t worked_ns; /* of the workers, since the last program_worked_ns */
 	bool slow;	    /* its lookups go to the patient worker */
 	uint64_t grows_ns;  /* since when it waits for more heap; 0: it does not */

@@ -2,6 +2,7 @@
 #include "tools/prof-bpf/peers/offers.h"
 
 #include <criterion/criterion.h>
+#include "common/wire/msg.h"
 #include "tools/prof-bpf/files/files.h"
 #include "tools/prof-bpf/owners/owners.h"
 
@@ -22,6 +23,33 @@ static unsigned offered(struct offers *o, struct owner *finder, uint64_t now_ns)
 		n += f.pub.offered;
 	}
 	return n;
+}
+
+Test(offers, programs_of_the_host_come_first)
+{
+	static char path[] = "/usr/bin/python3";
+	struct offers o = { .wanted = true };
+	struct owners *owners;
+	struct file hosts[2] = { 0 };
+
+	cr_assert_eq(owners_new(&owners), 0);
+	struct owner *user = owners_get(owners, (struct owner_key){ .uid = 1000 });
+	const unsigned others = offered(&o, user, 100 * SECOND);
+
+	o.paid_ns = 200 * SECOND; /* by more users */
+	for (uint32_t i = 0; i < 2; i++) {
+		hosts[i].pub = (struct host_file){
+			.id = 1001 + i, .path = path, .path_len = 16, .flags = MSG_FILE_ROOT_ONLY
+		};
+		offers_add(&o, &hosts[i].pub, false, 100 * SECOND);
+	}
+	cr_expect_eq(offers_take(&o), 1001);
+	cr_expect_eq(offers_take(&o), 1002);
+	cr_expect_eq(offers_take(&o), 1);
+	cr_expect_eq(o.count, others - 1);
+	cr_expect_eq(o.hosts, 0);
+	owner_put(owners, user);
+	owners_free(owners);
 }
 
 Test(offers, a_user_takes_a_quarter_and_root_the_rest)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/peers/offers.h"
 
+#include <string.h>
 #include "common/wire/msg.h"
 #include "tools/prof-bpf/host/host.h"
 #include "tools/prof-bpf/kernel/runtimes.h"
@@ -30,14 +31,25 @@ static bool may_offer(struct owner *w, uint64_t now_ns)
 
 void offers_add(struct offers *o, struct host_file *f, bool chosen, uint64_t now_ns)
 {
-	if (!o->wanted || f->offered || f->described || o->count == OFFERS_MAX ||
-	    !allows(o->paid_ns, now_ns) || !f->path || !(chosen || runtimes_is_named(f->path)) ||
-	    !may_offer(host_file_owner(f), now_ns))
+	const bool hosts = f->flags & MSG_FILE_ROOT_ONLY;
+
+	if (!o->wanted || f->offered || f->described || !f->path ||
+	    !(chosen || runtimes_is_named(f->path)))
 		return;
-	timebudget_pay(&o->paid_ns, OFFER_NS, 0, now_ns);
+	if (hosts ? o->hosts == OFFERS_MAX
+		  : o->count - o->hosts == OFFERS_MAX || !allows(o->paid_ns, now_ns) ||
+			    !may_offer(host_file_owner(f), now_ns))
+		return;
+	if (!hosts)
+		timebudget_pay(&o->paid_ns, OFFER_NS, 0, now_ns);
 	f->offered = true;
 	f->flags |= MSG_FILE_OFFERED;
-	o->files[o->count++] = f->id;
+
+	const unsigned at = hosts ? o->hosts++ : o->count;
+
+	memmove(&o->files[at + 1], &o->files[at], (o->count - at) * sizeof(o->files[0]));
+	o->files[at] = f->id;
+	o->count++;
 }
 
 uint32_t offers_take(struct offers *o)
@@ -47,6 +59,7 @@ uint32_t offers_take(struct offers *o)
 	for (unsigned i = 1; i < o->count; i++)
 		o->files[i - 1] = o->files[i];
 	o->count -= o->count > 0;
+	o->hosts -= o->hosts > 0;
 	return first;
 }
 

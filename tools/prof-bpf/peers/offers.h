@@ -5,7 +5,8 @@
  * until then its frames appear as native ones.
  *
  * Any user may name a file like an interpreter. So at most OFFERS_MAX offers are open, plus one per
- * second. One owner may have a quarter of these, except for root.
+ * second. One owner may have a quarter of these, except for root. Files that only the host's root
+ * could have written do not count, and come first: users cannot make any.
  */
 #ifndef PROF_BPF_PEERS_OFFERS_H
 #define PROF_BPF_PEERS_OFFERS_H
@@ -19,8 +20,10 @@ struct host_file;
 
 struct offers {
 	bool wanted; /* in a deployment: there is a receiver */
-	uint32_t files[OFFERS_MAX];
-	unsigned count;	  /* files still to be sent */
+	uint32_t files[2 * OFFERS_MAX];
+	unsigned count;	  /* files still to be sent: */
+	unsigned hosts;	  /* first those of the host's root, */
+			  /* then at most OFFERS_MAX others */
 	unsigned open;	  /* sent, but not answered by prof-symd yet */
 	uint64_t paid_ns; /* when the budget covers the offers made so far */
 };

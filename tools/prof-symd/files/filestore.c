@@ -360,7 +360,7 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		return;
 	}
 
-	const bool slow = f->slow;
+	bool slow = f->slow;
 	const int r = fd < 0 ? -EBADF
 			     : program_open(fd, class_of(f),
 					    f->dwarf_lost || f->dwarf_too_large ? 0 : s->dwarf_max,
@@ -373,6 +373,9 @@ static void take_file(struct filestore *s, struct filestore_file *f, int fd, uin
 		filestore_charge(s, f);
 		if (s->opened_hook)
 			s->opened_hook(s->hook_ctx, f, f->program);
+		/* Otherwise the large files of many users would keep the prompt worker, and all
+		 * who wait for it, for a slice each. */
+		slow |= !f->of_root && !f->tried && program_is_large(f->program);
 		f->slow = slow;
 		program_set_slow(f->program, slow);
 	} else {

@@ -103,6 +103,9 @@ void namer_renew(struct namer *n);
 /* Returns when the next look at events that were put aside is due, by CLOCK_MONOTONIC; 0: there are
  * none. */
 uint64_t namer_next_look(const struct namer *n);
+/* The caller did other work for this long. The sample at the queue's head, which waits for its file,
+ * is not charged for that. */
+void namer_worked(struct namer *n, uint64_t ns, uint64_t now_ns);
 /* Announces the end of the stream. After NAMER_LATE_NS, prof-symd no longer waits for the names of
  * owners who used up their allowance, and after NAMER_LAST_NS for no names at all. Other owners
  * need that long only on a machine that is too busy: all allowances together are a fraction of a

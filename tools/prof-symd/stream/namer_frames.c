@@ -80,19 +80,19 @@ static int late_file(struct namer *n)
 	return 0;
 }
 
-/* Begin and end a period whose time is charged to n->owner. */
+/* Begin and end a period whose cpu time is charged to n->owner: on a busy host, prof-symd may have to
+ * wait for a cpu meanwhile. */
 static uint64_t spend_begin(const struct namer *n)
 {
-	return n->turn_ns ? clock_mono_ns() : 0;
+	return n->turn_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 }
 
 static void spend_end(struct namer *n, uint64_t begun_ns)
 {
 	if (!begun_ns)
 		return;
-	const uint64_t now_ns = clock_mono_ns();
-
-	naming_turns_spend(&n->turns, n->owner, now_ns - begun_ns, now_ns);
+	naming_turns_spend(&n->turns, n->owner, clock_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns,
+			   clock_mono_ns());
 }
 
 /* Requests a file that the program wants before a lookup can continue. Returns false if the lookup

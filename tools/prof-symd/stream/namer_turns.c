@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decides whose turn it is (naming_turns.h), and whether it is too late to wait for names. */
 #include "bpf/mix.h"
+#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "tools/prof-symd/stream/namer_internal.h"
 
@@ -88,6 +89,12 @@ void namer_take_turns(struct namer *n, uint64_t ns, void (*say_slow)(uint64_t))
 		n->jit->owner_of = owner_of;
 		n->jit->turns_ctx = n;
 	}
+}
+
+void namer_worked(struct namer *n, uint64_t ns, uint64_t now_ns)
+{
+	if (n->head_ns)
+		n->head_ns = numbers_smaller(n->head_ns + ns, now_ns);
 }
 
 void namer_ends(struct namer *n, uint64_t now_ns)
