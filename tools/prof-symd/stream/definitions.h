@@ -44,6 +44,7 @@ struct definition_file {
 	struct filestore_file store;
 	struct runtime_build *build;  /* owned; NULL: it has no runtime, or an unsupported one */
 	bool described, untold;	      /* untold: prof-bpf still has to be told */
+	bool postponed;		      /* it waits to be described */
 	bool awaited;		      /* prof-bpf offered the file, and it is not open yet */
 	bool was_open;		      /* it was open in the previous epoch, and still is */
 	bool ended;		      /* must be forgotten when no sample waits */

@@ -121,26 +121,10 @@ static void want_waiting(struct namer *n, uint64_t file)
 	}
 }
 
-/* Describes a file of the stream when it is opened for the first time in an epoch. p is NULL if it
- * could not be opened. */
-static void file_opened(void *ctx, struct filestore_file *store, struct program *p)
+static void describe(struct namer *n, struct definition_file *f, struct program *p)
 {
-	struct definition_file *f =
-		(struct definition_file *)((char *)store - offsetof(struct definition_file, store));
-	struct namer *n = ctx;
-	struct runtime_build *b;
+	struct runtime_build *b = malloc(sizeof(*b));
 
-	if (f->described)
-		return;
-	n->offers_open -= f->awaited;
-	f->awaited = false;
-	if (!p) {
-		/* prof-bpf, which offered the file, waits for an answer. */
-		if (f->def.flags & MSG_FILE_OFFERED)
-			tell_runtime(n, f);
-		return;
-	}
-	b = malloc(sizeof(*b));
 	if (!b)
 		return;
 	f->described = true;
@@ -157,6 +141,51 @@ static void file_opened(void *ctx, struct filestore_file *store, struct program 
 	f->build = b;
 	tell_runtime(n, f);
 	want_waiting(n, f->def.id);
+}
+
+/* Describes one file that was postponed. */
+static void describe_postponed(struct namer *n)
+{
+	for (uint32_t i = 0; i < n->defs.files.len; i++) {
+		struct definition_file **f = idtable_at(&n->defs.files, i);
+
+		if (!*f || !(*f)->postponed)
+			continue;
+		(*f)->postponed = false;
+		n->postponed--;
+		/* If it was closed meanwhile, it is described when it is opened again. */
+		if (!(*f)->described && filestore_is_open(&(*f)->store) && (*f)->store.program)
+			describe(n, *f, (*f)->store.program);
+		return;
+	}
+	n->postponed = 0;
+}
+
+/* Describes a file of the stream when it is opened for the first time in an epoch. p is NULL if it
+ * could not be opened. A large file of a user waits, so that many of them do not delay the host's
+ * interpreters: one is described in each turn. */
+static void file_opened(void *ctx, struct filestore_file *store, struct program *p)
+{
+	struct definition_file *f =
+		(struct definition_file *)((char *)store - offsetof(struct definition_file, store));
+	struct namer *n = ctx;
+
+	if (f->described)
+		return;
+	n->offers_open -= f->awaited;
+	f->awaited = false;
+	if (!p) {
+		/* prof-bpf, which offered the file, waits for an answer. */
+		if (f->def.flags & MSG_FILE_OFFERED)
+			tell_runtime(n, f);
+		return;
+	}
+	if (!n->turn_ns || store->of_root || !program_is_large(p)) {
+		describe(n, f, p);
+		return;
+	}
+	n->postponed += !f->postponed;
+	f->postponed = true;
 }
 
 static void tell_untold(struct namer *n)
@@ -544,6 +573,8 @@ static int run(struct namer *n, uint64_t now_ns)
 {
 	uint64_t pause_ns = n->held.len * HELD_EACH_NS;
 
+	if (n->postponed)
+		describe_postponed(n);
 	if (n->untold)
 		tell_untold(n);
 	if (n->held.len && n->jit->version == n->held_version)
@@ -612,7 +643,7 @@ int namer_run(struct namer *n, uint64_t now_ns)
 
 bool namer_paused(const struct namer *n)
 {
-	return n->paused;
+	return n->paused || n->postponed;
 }
 
 uint64_t namer_looks_until(const struct namer *n)

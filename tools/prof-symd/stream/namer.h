@@ -113,7 +113,8 @@ void namer_worked(struct namer *n, uint64_t ns, uint64_t now_ns);
 void namer_ends(struct namer *n, uint64_t now_ns);
 /* Whether one of these times has come. */
 bool namer_is_late(const struct namer *n, uint64_t now_ns);
-/* Whether namer_run returned because its time was over, and can continue at once. */
+/* Whether namer_run returned because its time was over, or has files to describe, and can continue at
+ * once. */
 bool namer_paused(const struct namer *n);
 /* Returns the time of CLOCK_MONOTONIC until which files that may contain an interpreter come first:
  * its frames appear as native ones until it has been described. 0: there are no such files. */

@@ -47,6 +47,7 @@ struct namer {
 	enum reporting_names wanted;
 	int (*tell)(void *ctx, uint64_t file, const struct runtime_build *b);
 	void *tell_ctx;
+	unsigned postponed;	 /* number of files that wait to be described, or more */
 	unsigned untold;	 /* number of files whose runtime prof-bpf must still be told */
 	unsigned offers_open;	 /* number of files that prof-bpf offered and that are not open
 				  * yet */
