@@ -74,13 +74,14 @@ struct v8_config {
 	UW_U8 wasm_imported;
 	/* Kind of the code that calls WebAssembly from JavaScript; 0: not known. */
 	UW_U8 wasm_caller;
-	UW_U8 zero[7];
+	UW_U8 array_plain; /* 1: the number of an array's elements is no Smi, but 32 bits */
+	UW_U8 zero[6];
 };
 
 /* A builtin may set up a frame, and then the code has the function's number. */
 #define V8_WASM_SETUP 16
 
-/* An array's number of elements, or a string's number of characters: 32 bits. */
+/* A string's number of characters, and usually an array's number of elements: 32 bits. */
 #define V8_LENGTH 12
 #define V8_ELEMENTS 16
 #define V8_SHARED_BYTES 72 /* bytes that are read of each object */

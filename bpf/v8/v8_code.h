@@ -15,7 +15,7 @@ ENV_INLINE bool v8_is_array(const struct v8_walk *p, __u64 object)
 	__u64 word = 0;
 
 	return v8_is_pointer(object) && v8_word(p, object, V8_LENGTH & ~7u, &word) &&
-	       !(__u32)word && word >> 32 < V8_ELEMENTS_MAX;
+	       v8_count(p, word) < V8_ELEMENTS_MAX;
 }
 
 /* Reads a function's description into p->shared. Returns its key, or 0. */

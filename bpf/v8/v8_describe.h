@@ -232,7 +232,8 @@ ENV_FUNCTION __u32 v8_describe_lines(V8_PARAMETERS_AND __u64 script)
 				 line >> 32);
 		return 0;
 	}
-	__u64 count = word >> 32, from = ends - 1 + V8_ELEMENTS, range = p->told[V8_TOLD_RANGE];
+	__u64 count = v8_count(p, word), from = ends - 1 + V8_ELEMENTS,
+	      range = p->told[V8_TOLD_RANGE];
 	__u64 first = v8_lines_before(from, count, (__u32)range);
 	__u64 last = v8_lines_before(from, count, range >> 32) + 1;
 
@@ -372,10 +373,11 @@ ENV_INLINE void v8_describe_array(struct v8_walk *p, __u64 array, enum v8_told w
 {
 	__u64 word = 0;
 
-	if (!v8_is_pointer(array) || !v8_word(p, array, V8_LENGTH & ~7u, &word) || (__u32)word)
+	if (!v8_is_pointer(array) || !v8_word(p, array, V8_LENGTH & ~7u, &word) ||
+	    v8_count(p, word) >= V8_ELEMENTS_MAX)
 		return;
 	p->told[what] = array - 1 + V8_ELEMENTS;
-	p->told[what + 1] = word >> 32;
+	p->told[what + 1] = v8_count(p, word);
 }
 
 /* --- objects --- */
@@ -534,8 +536,10 @@ ENV_INLINE int v8_describe(struct walk *w, struct v8_walk *p)
 	}
 	if (kind == V8_BASELINE && v8_type(p, bytecodes) == c->type_bytecodes) {
 		v8_describe_array(p, positions, V8_TOLD_EXTRA);
-		v8_describe_array(p, bytecodes, V8_TOLD_BYTECODES);
 		p->told[V8_TOLD_BYTECODES] = bytecodes - 1 + c->bytecodes_start;
+		/* Their length is a Smi in all versions. */
+		if (v8_word(p, bytecodes, V8_LENGTH & ~7u, &word))
+			p->told[V8_TOLD_BYTECODES_SIZE] = v8_smi(word);
 	}
 	if (!p->lost)
 		env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));

@@ -123,6 +123,14 @@ ENV_INLINE __u32 v8_smi(__u64 word)
 	return (__u32)(word >> 32);
 }
 
+/* The number of elements of an array, from the word that has it. If that is none, too many. */
+ENV_INLINE __u64 v8_count(const struct v8_walk *p, __u64 word)
+{
+	if (p->config.array_plain)
+		return (__u32)word;
+	return (__u32)word ? word : word >> 32;
+}
+
 /* The instance type of a string: its shape, in the lowest three bits, and flags. */
 #define V8_STRING_SHAPE 7
 enum v8_string_shape {

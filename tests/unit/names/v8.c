@@ -86,6 +86,22 @@ static const uint8_t inner_positions[] = { 0x01, 0x74, 0x02, 0x38, 0x04, 0x40, 0
 					   0x05, 0x00, 0x0a, 0x30, 0x05, 0x1c, 0x14, 0x33,
 					   0x0b, 0x5f, 0x08, 0xb0, 0x01, 0x04, 0x24 };
 
+Test(v8, versions_in_text_are_those_of_v8)
+{
+	static const char *const others[] = {
+		"",	     "1.2.3.4",	    "127.0.0.1",    "8.8.8.8",	   "15.0.245",
+		"15.0.245.", "15.0.245.2x", "152.0.7444.1", "015.0.245.2", "15..245.2"
+	};
+	struct v8_version v;
+
+	cr_assert(v8_version_of("15.0.245.2-rusty", &v));
+	cr_expect(v.major == 15 && v.minor == 0 && v.build == 245 && v.patch == 2);
+	cr_assert(v8_version_of("15.6.75.63", &v));
+	cr_expect(v.major == 15 && v.minor == 6 && v.build == 75 && v.patch == 63);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		cr_expect_not(v8_version_of(others[i], &v), "%s", others[i]);
+}
+
 Test(v8, positions_are_those_of_the_table)
 {
 	static const uint32_t expected[][2] = { { 0, 28 }, { 0, 42 }, { 2, 58 }, { 4, 63 } };

@@ -103,8 +103,8 @@ void namer_renew(struct namer *n);
 /* Returns when the next look at events that were put aside is due, by CLOCK_MONOTONIC; 0: there are
  * none. */
 uint64_t namer_next_look(const struct namer *n);
-/* The caller did other work for this long. The sample at the queue's head, which waits for its file,
- * is not charged for that. */
+/* The caller did other work for this long. The sample at the queue's head, which waits for its
+ * file, is not charged for that. */
 void namer_worked(struct namer *n, uint64_t ns, uint64_t now_ns);
 /* Announces the end of the stream. After NAMER_LATE_NS, prof-symd no longer waits for the names of
  * owners who used up their allowance, and after NAMER_LAST_NS for no names at all. Other owners
@@ -113,8 +113,8 @@ void namer_worked(struct namer *n, uint64_t ns, uint64_t now_ns);
 void namer_ends(struct namer *n, uint64_t now_ns);
 /* Whether one of these times has come. */
 bool namer_is_late(const struct namer *n, uint64_t now_ns);
-/* Whether namer_run returned because its time was over, or has files to describe, and can continue at
- * once. */
+/* Whether namer_run returned because its time was over, or has files to describe, and can continue
+ * at once. */
 bool namer_paused(const struct namer *n);
 /* Returns the time of CLOCK_MONOTONIC until which files that may contain an interpreter come first:
  * its frames appear as native ones until it has been described. 0: there are no such files. */

@@ -80,8 +80,8 @@ static int late_file(struct namer *n)
 	return 0;
 }
 
-/* Begin and end a period whose cpu time is charged to n->owner: on a busy host, prof-symd may have to
- * wait for a cpu meanwhile. */
+/* Begin and end a period whose cpu time is charged to n->owner: on a busy host, prof-symd may have
+ * to wait for a cpu meanwhile. */
 static uint64_t spend_begin(const struct namer *n)
 {
 	return n->turn_ns ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;

@@ -17,9 +17,10 @@
 /* Frames do not hold the number of arguments. */
 #define ALL_OLD COMMON, .frame_bytecodes = 24, .descriptors_first = 24
 
-/* A script's own name (source URL). A word was inserted before it in 11.3. */
+/* A script's own name (source URL). A word was inserted before it in 11.3, and another in 14.9. */
 #define SCRIPT_OLD .script_url = 104
 #define SCRIPT_113 .script_url = 112
+#define SCRIPT_149 .script_url = 120
 
 /* A function points to its code, and its description has 56 bytes. */
 #define FUNCTION_OLD \
@@ -48,6 +49,10 @@
 #define SCOPE_129 \
 	.scope_flags = 8, .scope_locals = 24, .scope_first = 48, .scope_range = 32, \
 	.scope_module = 5, .scope_inlined_locals = 75
+/* A kind of scope was inserted before those of functions and modules. */
+#define SCOPE_149 \
+	.scope_flags = 8, .scope_locals = 24, .scope_first = 48, .scope_range = 32, \
+	.scope_module = 6, .scope_inlined_locals = 75
 /* Instructions follow the code's description, or are in an object of their own. */
 #define CODE_OLD(body) \
 	.code_body = (body), .code_size = 40, .code_flags = 48, .code_deopt = 16, \
@@ -70,6 +75,10 @@
 #define CODE_136 \
 	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
 	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
+/* A kind of code was inserted. Only Deno has these versions, without v8dbg_* (v8.c). */
+#define CODE_147 \
+	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
+	.code_positions = 16, .kind_baseline = 11, .kind_interpreted = 10
 #define DEOPT_OLD .deopt_literals = 32, .deopt_inlining = 72
 #define DEOPT_136 .deopt_literals = 40, .deopt_inlining = 80
 
@@ -135,6 +144,17 @@ static const struct {
 	{ VERSION(14, 6), VERSION(14, 6), 2, 0,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
 	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
+	{ VERSION(14, 7), VERSION(14, 7), 2, 0,
+	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_147, DEOPT_136,
+	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
+	{ VERSION(14, 9), VERSION(14, 9), 3, 0,
+	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_149, CODE_147, DEOPT_136,
+	    .array_plain = 1, WASM_129(48, 8, 104, 232, 44, 8),
+	    BYTECODES(64, 24), TYPES(128, 185, 205, 276) } },
+	{ VERSION(15, 0), VERSION(15, 0), 3, 0,
+	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_149, CODE_147, DEOPT_136,
+	    .array_plain = 1, WASM_129(48, 8, 104, 232, 44, 8),
+	    BYTECODES(64, 24), TYPES(128, 185, 205, 276) } },
 };
 /* clang-format on */
 

@@ -240,6 +240,8 @@ static int add_baseline(const struct function *f, const struct v8_naming *n, str
 	uint32_t end, bytecode, line = (uint32_t)ret->start_line;
 	int r = 0;
 
+	if (!more)
+		return 0; /* as above */
 	while (!r && v8_baseline_next(&b, &end, &bytecode)) {
 		for (; more && next.code <= bytecode; more = v8_positions_next(&p, &next))
 			line = line_of(f, next.character);
@@ -401,6 +403,10 @@ static int add_optimized(struct function *f, struct v8_positions p, struct runti
 	struct v8_position next;
 	uint32_t line = (uint32_t)ret->start_line, inside = 0;
 	int r = called ? 0 : -ENOMEM;
+
+	/* Embedders other than Node.js do not make V8 write positions. */
+	if (!p.rest.len)
+		line = 0;
 
 	while (!r && v8_positions_next(&p, &next)) {
 		r = runtime_add_line_in(ret, next.code, line, inside);

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deno's JavaScript. Its V8 tells its version only as text, describes nothing to debuggers, and
+writes no positions for optimized code."""
+import fcntl
+import glob
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from conftest import profpipe
+from nodes import ROOT
+from v8_stacks import Score, interpreted, samples
+
+JAVASCRIPT = os.path.join(ROOT, "tests", "e2e", "javascript")
+# The last release of each version of V8 that profpipe knows (12.9, 14.7, 14.9, 15.0).
+VERSIONS = ["2.0.6", "2.7.14", "2.8.3", "2.9.6"]
+PROGRAM = """
+function leaf(a, b) { let s = a; for (let i = 0; i < 50; i++) s = (s * 31 + b) | 0; return s; }
+function tiny(n) { return n < 2 ? leaf(n, 3) : tiny(n - 1) + tiny(n - 2); }
+class Runs { all(n) { return [1, 2, 3].map(function each(x) { return tiny(n + x); }); } }
+for (const end = Date.now() + 1500, r = new Runs(); Date.now() < end;) r.all(10);
+"""
+
+
+def from_npm(number):
+    """The program of a version, from npm's package. It is kept in build/deno."""
+    folder = f"{ROOT}/build/deno/{number}"
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(f"{folder}/deno"):
+            p = subprocess.run(["npm", "pack", "--silent", f"@deno/linux-x64-glibc@{number}"],
+                               cwd=folder, capture_output=True, text=True, timeout=300)
+            assert p.returncode == 0, p.stderr
+            packed = glob.glob(f"{folder}/*.tgz")[0]
+            subprocess.run(["tar", "-xzf", packed, "-C", folder, "package/deno"], check=True)
+            os.unlink(packed)
+            os.chmod(f"{folder}/package/deno", 0o755)
+            os.rename(f"{folder}/package/deno", f"{folder}/deno")
+    return f"{folder}/deno"
+
+
+@pytest.mark.check_all
+@pytest.mark.parametrize("number", VERSIONS)
+def test_functions_of_deno_have_names(number, tmp_path):
+    out, script = tmp_path / "out.txt", tmp_path / "program.js"
+    script.write_text(PROGRAM)
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", from_npm(number), "run", script)
+    assert p.returncode == 0, p.stderr
+    chains = [[name for name, *_ in frames] for _, frames in samples(out)]
+    # V8 may inline all of them in the outermost one.
+    inside = [c for c in chains if {"all", "tiny", "leaf"} & set(c)]
+    # Deno 2.9 has no unwind tables, so its root is not proved.
+    lost = "[v8: " if number > "2.9" else ("[v8: ", "[truncated")
+    whole = [c for c in inside if not any(n.startswith(lost) for n in c)]
+    unnamed = sum(any(n.startswith("[anon") for n in c) for c in inside)
+    print(f"{len(whole)} of {len(inside)} whole, {unnamed} with code without a name; "
+          f"{len(chains)} in all")
+    assert len(inside) > 200 and len(whole) >= 0.99 * len(inside)
+    assert unnamed <= 0.01 * len(inside)
+
+
+@pytest.mark.check_all
+@pytest.mark.parametrize("number", VERSIONS[1:])
+def test_stacks_of_deno_are_those_of_its_tracebacks(number, tmp_path):
+    """Without optimized code. A computed name is missing, and a name in WebAssembly."""
+    folder, said = tmp_path / "scenes", tmp_path / "scenes.json"
+    shutil.copytree(JAVASCRIPT, folder)
+    (folder / "package.json").write_text('{"type": "commonjs"}')
+    command = [from_npm(number), "run", "-A", "--v8-flags=--no-opt,--no-maglev",
+               "--unstable-detect-cjs", "deno.js", "./scenes.js", tmp_path]
+    environment = {**os.environ, "NO_COLOR": "1"}
+    subprocess.run([*map(str, command), "0", said], cwd=folder, check=True, timeout=120,
+                   env={**environment, "SCENES_WARM_MS": "0"})
+    p = profpipe("record", "-q", "-F", 499, "-o", tmp_path / "out.txt", "--", *command, "0.02",
+                 cwd=folder, env=environment)
+    assert p.returncode == 0, p.stderr
+    score = Score(json.loads(said.read_text()), interpreted(tmp_path / "out.txt"), False)
+    print(score.table(f"Deno {number}"))
+    assert score.total() >= 0.94 and sum(score.all.values()) > 500
