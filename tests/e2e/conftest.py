@@ -185,7 +185,8 @@ MARKS = {
         # Users who take all that they can get: the log and the figures of the host are then not
         # what other tests expect.
         "test_fairness", "test_fairness_files", "test_fairness_idle", "test_fairness_processes",
-        "test_fairness_symbols", "test_fairness_table", "test_fair_names", "test_fair_samples",
+        "test_fairness_priority", "test_fairness_symbols", "test_fairness_table",
+        "test_fair_names", "test_fair_samples",
         "test_cpu_limit",
         # Takes a cpu offline for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",

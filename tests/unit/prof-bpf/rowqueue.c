@@ -61,6 +61,22 @@ static struct rowqueue_request *serve(uint64_t ns, uint64_t now_ns)
 	return r;
 }
 
+/* Both have spent nothing yet, and the larger file has more samples. */
+Test(rowqueue, a_small_file_does_not_wait_for_a_large_one_of_another_owner)
+{
+	struct rowqueue_request *large = ask(alice, -1), *small = ask(bob, -1);
+
+	large->of.size = 100 << 20;
+	small->of.size = 20000;
+	for (uint64_t i = 2; i < 10; i++)
+		tables_file_touch(tables, large->slot, i);
+	cr_expect_eq(rowqueue_guess(large), ROWQUEUE_GUESS_MAX_NS);
+	cr_expect_eq(rowqueue_next(&queue, true, 10), small);
+	/* But its owner comes first if the other one has spent more. */
+	owner_spend(bob, OWNER_ROWS_CPU, 2 * ROWQUEUE_GUESS_MAX_NS, 10);
+	cr_expect_eq(rowqueue_next(&queue, true, 10), large);
+}
+
 Test(rowqueue, the_owner_that_spent_least_comes_first)
 {
 	unsigned first_of_bob = 0;
