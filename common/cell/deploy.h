@@ -44,6 +44,12 @@
 /* The id of prof-dump's half without rights: it follows all ranges, since a dump takes no range. */
 #define DEPLOY_IDS_DUMP (DEPLOY_IDS_LAST + 1u)
 
+/* Whether a user is one of the tools of some run of profpipe on this host. */
+static inline bool deploy_is_tool(uint32_t uid)
+{
+	return uid >= DEPLOY_IDS_BASE && uid <= DEPLOY_IDS_DUMP;
+}
+
 /* The id of prof-metrics in a range: the last one, which no other tool has. */
 #define DEPLOY_IDS_METRICS (DEPLOY_IDS_STEP - 1u)
 

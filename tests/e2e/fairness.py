@@ -227,7 +227,7 @@ def assert_counted(got, comms, reasons, share=None):
         assert got.summary["truncated"][reason] >= n, (cut, got.summary)
     owners = [o for o in got.summary["owners"] if 62000 < o["uid"] < 63000]
     assert any(o["truncated"].get(reason) for o in owners for reason in cut), (cut, got.summary)
-    said = re.findall(r"(user \d+) (?:takes more than its share of|lacks) ([^;,]*)"
+    said = re.findall(r"(user \d+)\)? (?:takes more than its share of|lacks) ([^;,]*)"
                       r"(?:, of which (user \d+) uses most)?;", got.stderr)
     of_them = {thing for lacks, thing, uses in said if "user 62" in lacks + uses}
     assert not share or of_them & set(share), got.stderr

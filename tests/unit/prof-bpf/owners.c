@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <criterion/criterion.h>
+#include "common/cell/deploy.h"
 #include "tools/prof-bpf/owners/owners.h"
 
 #define SECOND 1000000000ull
@@ -112,4 +113,16 @@ Test(owners, a_loss_is_reported_once)
 	cr_expect_eq(told[1][OWNER_LOST_QUEUE_FULL], 1);
 	cr_expect_eq(told[2][OWNER_LOST_LIMIT], 2);
 	cr_expect_eq(told[2][OWNER_LOST_QUEUE_FULL], 0);
+}
+
+Test(owners, tools_of_profpipe_are_told_from_users)
+{
+	char text[OWNER_TEXT];
+	struct owner w = { .key = { .uid = 62001 } };
+
+	cr_expect_str_eq(owner_text(&w, text), "user 62001");
+	w.key.container = 7;
+	cr_expect_str_eq(owner_text(&w, text), "user 62001 (container 7)");
+	w.key = (struct owner_key){ .uid = DEPLOY_IDS_DUMP };
+	cr_expect_str_eq(owner_text(&w, text), "profpipe (user 2134217728)");
 }

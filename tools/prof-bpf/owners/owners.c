@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 #include "common/base/shares/fairshare.h"
+#include "common/cell/deploy.h"
 #include "tools/prof-bpf/owners/subids.h"
 
 #define OTHERS 0 /* number of the owner that stands for all owners without an entry */
@@ -59,7 +60,9 @@ void owners_free(struct owners *o)
 
 const char *owner_text(const struct owner *w, char to[static OWNER_TEXT])
 {
-	const int n = snprintf(to, OWNER_TEXT, "user %u", (unsigned)w->key.uid);
+	const int n = snprintf(to, OWNER_TEXT,
+			       deploy_is_tool(w->key.uid) ? "profpipe (user %u)" : "user %u",
+			       (unsigned)w->key.uid);
 
 	if (w->key.container)
 		snprintf(to + n, (size_t)(OWNER_TEXT - n), " (container %u)",

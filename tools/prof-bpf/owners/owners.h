@@ -69,7 +69,8 @@ static inline uint64_t owner_word(const struct owner *w)
 }
 
 #define OWNER_TEXT 48
-/* Writes `user 5`, or with a container `user 5 (container 7)`, for messages. Returns `to`. */
+/* Writes `user 5`, or with a container `user 5 (container 7)`, or `profpipe (user 2000000001)` for
+ * its own tools, for messages. Returns `to`. */
 const char *owner_text(const struct owner *w, char to[static OWNER_TEXT]);
 
 struct owners;

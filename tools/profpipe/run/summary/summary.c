@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "common/base/bytes/buf.h"
 #include "common/base/command/log.h"
+#include "common/cell/deploy.h"
 #include "common/status/account.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
@@ -134,7 +135,10 @@ static void print_owners(FILE *out, const struct status *f)
 
 		if (!account_is_share(b))
 			continue;
-		fprintf(out, "%s  %8lu  user %u", head, b->samples, account_uid(b));
+		fprintf(out,
+			deploy_is_tool(account_uid(b)) ? "%s  %8lu  profpipe (user %u)"
+						       : "%s  %8lu  user %u",
+			head, b->samples, account_uid(b));
 		if (account_container(b))
 			fprintf(out, " in container %u", account_container(b));
 		fprintf(out, ": %s: %s\n", account_harm_word(b), account_blame_word(b));
