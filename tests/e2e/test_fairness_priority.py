@@ -36,10 +36,10 @@ def large_programs(kit, uids):
             path.unlink()
 
 
-# In one run of three, the interpreter of a Python program is recognized a second late: until then
-# its stacks are native ones.
+# In half of the runs, the interpreter of a Python program is recognized a second late: until then
+# its stacks are native ones. Here that is up to half of them; before, all were.
 @pytest.mark.check_all
-@pytest.mark.parametrize("victim,share", [(native_victim, 0.9), (python_victim, 0.6),
+@pytest.mark.parametrize("victim,share", [(native_victim, 0.9), (python_victim, 0.4),
                                           (short_victim, 0.9)])
 def test_large_programs_of_twenty_users_harm_no_other(tmp_path, chain, kit, victim, share):
     """The victims have little cpu time themselves, so few samples."""
