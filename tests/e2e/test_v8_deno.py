@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deno's JavaScript. Its V8 tells its version only as text, describes nothing to debuggers, and
 writes no positions for optimized code."""
-import fcntl
-import glob
 import json
 import os
 import shutil
@@ -10,7 +8,7 @@ import subprocess
 
 import pytest
 from conftest import profpipe
-from nodes import ROOT
+from nodes import ROOT, from_npm
 from v8_stacks import Score, interpreted, samples
 
 JAVASCRIPT = os.path.join(ROOT, "tests", "e2e", "javascript")
@@ -24,22 +22,8 @@ for (const end = Date.now() + 1500, r = new Runs(); Date.now() < end;) r.all(10)
 """
 
 
-def from_npm(number):
-    """The program of a version, from npm's package. It is kept in build/deno."""
-    folder = f"{ROOT}/build/deno/{number}"
-    os.makedirs(folder, exist_ok=True)
-    with open(f"{folder}/lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(f"{folder}/deno"):
-            p = subprocess.run(["npm", "pack", "--silent", f"@deno/linux-x64-glibc@{number}"],
-                               cwd=folder, capture_output=True, text=True, timeout=300)
-            assert p.returncode == 0, p.stderr
-            packed = glob.glob(f"{folder}/*.tgz")[0]
-            subprocess.run(["tar", "-xzf", packed, "-C", folder, "package/deno"], check=True)
-            os.unlink(packed)
-            os.chmod(f"{folder}/package/deno", 0o755)
-            os.rename(f"{folder}/package/deno", f"{folder}/deno")
-    return f"{folder}/deno"
+def deno(number):
+    return from_npm(number, "deno", "@deno/linux-x64-glibc", "package/deno")
 
 
 @pytest.mark.check_all
@@ -47,7 +31,7 @@ def from_npm(number):
 def test_functions_of_deno_have_names(number, tmp_path):
     out, script = tmp_path / "out.txt", tmp_path / "program.js"
     script.write_text(PROGRAM)
-    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", from_npm(number), "run", script)
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", deno(number), "run", script)
     assert p.returncode == 0, p.stderr
     chains = [[name for name, *_ in frames] for _, frames in samples(out)]
     # V8 may inline all of them in the outermost one.
@@ -69,7 +53,7 @@ def test_stacks_of_deno_are_those_of_its_tracebacks(number, tmp_path):
     folder, said = tmp_path / "scenes", tmp_path / "scenes.json"
     shutil.copytree(JAVASCRIPT, folder)
     (folder / "package.json").write_text('{"type": "commonjs"}')
-    command = [from_npm(number), "run", "-A", "--v8-flags=--no-opt,--no-maglev",
+    command = [deno(number), "run", "-A", "--v8-flags=--no-opt,--no-maglev",
                "--unstable-detect-cjs", "deno.js", "./scenes.js", tmp_path]
     environment = {**os.environ, "NO_COLOR": "1"}
     subprocess.run([*map(str, command), "0", said], cwd=folder, check=True, timeout=120,
