@@ -21,9 +21,8 @@ struct host_file;
 struct offers {
 	bool wanted; /* in a deployment: there is a receiver */
 	uint32_t files[2 * OFFERS_MAX];
-	unsigned count;	  /* files still to be sent: */
-	unsigned hosts;	  /* first those of the host's root, */
-			  /* then at most OFFERS_MAX others */
+	unsigned count;	  /* files still to be sent */
+	unsigned hosts;	  /* how many of them, the first ones, are of the host's root */
 	unsigned open;	  /* sent, but not answered by prof-symd yet */
 	uint64_t paid_ns; /* when the budget covers the offers made so far */
 };

@@ -143,7 +143,8 @@ static void describe(struct namer *n, struct definition_file *f, struct program 
 	want_waiting(n, f->def.id);
 }
 
-/* Describes one file that was postponed. */
+/* Describes one file that was postponed. The prompt worker does it: another program may keep the
+ * patient one for long. Until then, nothing is looked up in the file (name_frame). */
 static void describe_postponed(struct namer *n)
 {
 	for (uint32_t i = 0; i < n->defs.files.len; i++) {
@@ -154,8 +155,15 @@ static void describe_postponed(struct namer *n)
 		(*f)->postponed = false;
 		n->postponed--;
 		/* If it was closed meanwhile, it is described when it is opened again. */
-		if (!(*f)->described && filestore_is_open(&(*f)->store) && (*f)->store.program)
-			describe(n, *f, (*f)->store.program);
+		struct program *p = filestore_is_open(&(*f)->store) ? (*f)->store.program : NULL;
+
+		if (p && !(*f)->described) {
+			const bool slow = program_is_slow(p);
+
+			program_set_slow(p, false);
+			describe(n, *f, p);
+			program_set_slow(p, slow);
+		}
 		return;
 	}
 	n->postponed = 0;
@@ -643,7 +651,7 @@ int namer_run(struct namer *n, uint64_t now_ns)
 
 bool namer_paused(const struct namer *n)
 {
-	return n->paused || n->postponed;
+	return n->paused || (n->postponed && !n->ended);
 }
 
 uint64_t namer_looks_until(const struct namer *n)

@@ -172,7 +172,7 @@ static int name_frame(struct namer *n, const struct definition_frame *f, struct 
 			m->address = address + (f->offset - native_offset(f));
 		return 0;
 	}
-	if (n->lean)
+	if (n->lean || (file && file->postponed))
 		return skip_name(n);
 
 	const uint64_t begun_ns = spend_begin(n);

@@ -46,13 +46,9 @@
 #define SCOPE_102 \
 	.scope_flags = 12, .scope_locals = 24, .scope_first = 32, .scope_module = 3, \
 	.scope_inlined_locals = 75
-#define SCOPE_129 \
+#define SCOPE_129(module) \
 	.scope_flags = 8, .scope_locals = 24, .scope_first = 48, .scope_range = 32, \
-	.scope_module = 5, .scope_inlined_locals = 75
-/* A kind of scope was inserted before those of functions and modules. */
-#define SCOPE_149 \
-	.scope_flags = 8, .scope_locals = 24, .scope_first = 48, .scope_range = 32, \
-	.scope_module = 6, .scope_inlined_locals = 75
+	.scope_module = (module), .scope_inlined_locals = 75
 /* Instructions follow the code's description, or are in an object of their own. */
 #define CODE_OLD(body) \
 	.code_body = (body), .code_size = 40, .code_flags = 48, .code_deopt = 16, \
@@ -72,13 +68,10 @@
 	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
 /* These versions have Maglev, which did not write positions at first. */
 #define MAGLEV .code_maglev = 11
-#define CODE_136 \
+#define CODE_136(interpreted) \
 	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
-	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
-/* A kind of code was inserted. Only Deno has these versions, without v8dbg_* (v8.c). */
-#define CODE_147 \
-	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
-	.code_positions = 16, .kind_baseline = 11, .kind_interpreted = 10
+	.code_positions = 16, .kind_baseline = (interpreted) + 1, \
+	.kind_interpreted = (interpreted)
 #define DEOPT_OLD .deopt_literals = 32, .deopt_inlining = 72
 #define DEOPT_136 .deopt_literals = 40, .deopt_inlining = 80
 
@@ -131,28 +124,28 @@ static const struct {
 	    MAGLEV, WASM(8, 5, 72, 160, 32, 200, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 205, 174, 272) } },
 	{ VERSION(12, 9), VERSION(12, 9), 0, 0,
-	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_124, DEOPT_OLD,
+	  { ALL, SCRIPT_113, FUNCTION_129, SCOPE_129(5), CODE_124, DEOPT_OLD,
 	    MAGLEV, WASM_129(8, 5, 152, 240, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 279) } },
 	{ VERSION(13, 6), VERSION(13, 6), 0, 4,
-	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
+	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129(5), CODE_136(9), DEOPT_136,
 	    MAGLEV, WASM_129(8, 8, 152, 240, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 186, 205, 280) } },
 	{ VERSION(14, 1), VERSION(14, 1), 2, 0,
-	  { ALL_141, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129, CODE_136, DEOPT_136,
+	  { ALL_141, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129(5), CODE_136(9), DEOPT_136,
 	    WASM_129(8, 8, 152, 240, 84, 7), BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
 	{ VERSION(14, 6), VERSION(14, 6), 2, 0,
-	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_136, DEOPT_136,
+	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129(5), CODE_136(9), DEOPT_136,
 	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 	{ VERSION(14, 7), VERSION(14, 7), 2, 0,
-	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129, CODE_147, DEOPT_136,
+	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129(5), CODE_136(10), DEOPT_136,
 	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 	{ VERSION(14, 9), VERSION(14, 9), 3, 0,
-	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_149, CODE_147, DEOPT_136,
+	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_129(6), CODE_136(10), DEOPT_136,
 	    .array_plain = 1, WASM_129(48, 8, 104, 232, 44, 8),
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 276) } },
 	{ VERSION(15, 0), VERSION(15, 0), 3, 0,
-	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_149, CODE_147, DEOPT_136,
+	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_129(6), CODE_136(10), DEOPT_136,
 	    .array_plain = 1, WASM_129(48, 8, 104, 232, 44, 8),
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 276) } },
 };

@@ -241,7 +241,7 @@ static int add_baseline(const struct function *f, const struct v8_naming *n, str
 	int r = 0;
 
 	if (!more)
-		return 0; /* as above */
+		return 0; /* V8 has not made the table of positions yet */
 	while (!r && v8_baseline_next(&b, &end, &bytecode)) {
 		for (; more && next.code <= bytecode; more = v8_positions_next(&p, &next))
 			line = line_of(f, next.character);
@@ -404,10 +404,9 @@ static int add_optimized(struct function *f, struct v8_positions p, struct runti
 	uint32_t line = (uint32_t)ret->start_line, inside = 0;
 	int r = called ? 0 : -ENOMEM;
 
-	/* Embedders other than Node.js do not make V8 write positions. */
+	/* Programs other than Node.js do not make V8 write positions. */
 	if (!p.rest.len)
 		line = 0;
-
 	while (!r && v8_positions_next(&p, &next)) {
 		r = runtime_add_line_in(ret, next.code, line, inside);
 		inside = line = 0;
