@@ -13,7 +13,7 @@ static unsigned bucket(const struct witness_key *k, const struct witness_sample 
 	uint64_t h = k->words[0];
 
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		h = numbers_fold(h ^ words[i] ^ MIX_GOLDEN, k->words[1] ^ MIX_FOLD);
+		h = numbers_fold(h ^ words[i] ^ MIX_GOLDEN, (k->words[1] ^ MIX_FOLD) | 1);
 	return (unsigned)(numbers_fold(h ^ k->words[0], 0xa0761d6478bd642fu) >> 32) %
 	       WITNESS_BUCKETS;
 }

@@ -5,16 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include "bpf/mix.h"
+#include "common/base/bytes/numbers.h"
 
-/* Two rounds of multiplying and folding spread ids well enough, since the peer does not know the
- * seed. */
 static size_t slot_of(const struct idmap *m, uint64_t key)
 {
-	uint64_t h = (key ^ m->seed) * MIX_GOLDEN;
-
-	h = (h ^ h >> 32 ^ m->seed >> 7) * MIX_FOLD;
-	return (size_t)(h ^ h >> 32) & (m->cap - 1);
+	return (size_t)numbers_spread(key, m->seed) & (m->cap - 1);
 }
 
 int idmap_init(struct idmap *m, size_t max)
@@ -47,6 +42,16 @@ uint32_t idmap_get(const struct idmap *m, uint64_t key)
 		if (!m->keys[i])
 			return IDMAP_NONE;
 	}
+}
+
+void idmap_expect(const struct idmap *m, uint64_t key)
+{
+	if (!m->cap)
+		return;
+	const size_t i = slot_of(m, key);
+
+	__builtin_prefetch(&m->keys[i]);
+	__builtin_prefetch(&m->values[i]);
 }
 
 static int grow(struct idmap *m)

@@ -24,6 +24,8 @@ void idmap_done(struct idmap *m);
 void idmap_clear(struct idmap *m);
 /* IDMAP_NONE for an unknown key. */
 uint32_t idmap_get(const struct idmap *m, uint64_t key);
+/* Fetches the key's place into the cpu's cache, for idmap_get soon after. */
+void idmap_expect(const struct idmap *m, uint64_t key);
 /* Adds or replaces an entry. Returns 0, -EINVAL for key 0, -ENOBUFS at the ceiling, or -ENOMEM. */
 int idmap_put(struct idmap *m, uint64_t key, uint32_t value);
 /* Memory of the table. */

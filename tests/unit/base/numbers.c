@@ -2,7 +2,9 @@
 #include "common/base/bytes/numbers.h"
 
 #include <criterion/criterion.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 Test(numbers, the_smaller_and_the_larger_one)
 {
@@ -23,6 +25,29 @@ Test(numbers, a_number_that_does_not_fit_is_the_largest_that_does)
 	cr_assert_eq(numbers_u32(UINT32_MAX - 1), UINT32_MAX - 1);
 	cr_assert_eq(numbers_u32((uint64_t)UINT32_MAX + 1), UINT32_MAX);
 	cr_assert_eq(numbers_u32(UINT64_MAX), UINT32_MAX);
+}
+
+/* With any seed, ids that follow one another, as in a stream, are found after a few looks in a
+ * table that is three quarters full. */
+Test(numbers, ids_in_sequence_do_not_collide_with_any_seed)
+{
+	static uint8_t taken[4096];
+	const uint32_t cap = sizeof(taken), n = cap / 4 * 3;
+
+	for (uint64_t seed = 1; seed < 400; seed++) {
+		const uint64_t random = seed * MIX_FIRST ^ seed << 48;
+		uint64_t looks = 0;
+
+		memset(taken, 0, cap);
+		for (uint64_t id = 1; id <= n; id++) {
+			uint32_t i = (uint32_t)numbers_spread(id, random) & (cap - 1);
+
+			for (looks++; taken[i]; looks++)
+				i = (i + 1) & (cap - 1);
+			taken[i] = 1;
+		}
+		cr_assert_lt(looks, 4u * n, "seed %#" PRIx64 ": %" PRIu64 " looks", random, looks);
+	}
 }
 
 Test(numbers, the_smallest_is_sorted_first)

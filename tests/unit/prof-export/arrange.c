@@ -104,7 +104,7 @@ Test(arrange, neighbours_adjoin_and_unused_functions_are_left_out)
 	uint32_t used_stacks[] = { STACK(a9, b5), STACK(a1, b2), STACK(none, b5),
 				   STACK(no_file, b5), STACK(b5) };
 	uint8_t used[6] = { 0 };
-	struct table_ids memo = { 0 };
+	struct dictionary_memo memo = { 0 };
 	uint32_t i;
 
 	for (size_t k = 0; k < 5; k++)
@@ -125,7 +125,7 @@ Test(arrange, neighbours_adjoin_and_unused_functions_are_left_out)
 	/* The duplicates are known. */
 	cr_assert_eq(dictionary_copy(&to, &from, DICTIONARY_STACKS, used_stacks[0], &memo, &i), 0);
 	cr_expect_eq(i, 4);
-	table_ids_done(&memo, &pool);
+	dictionary_memo_done(&memo, &pool);
 }
 
 Test(arrange, without_room_nothing_is_left_behind)
@@ -140,13 +140,13 @@ Test(arrange, without_room_nothing_is_left_behind)
 		used[stack(2, list)] = 1;
 	}
 	for (size_t room = 0; room < 32768; room += 512) {
-		struct table_ids memo = { 0 };
+		struct dictionary_memo memo = { 0 };
 
 		pool.max = pool.used + room;
 		const int r = arrange_stacks(&to, &from, used, &memo);
 
 		cr_expect(r == 0 || r == -ENOBUFS);
-		table_ids_done(&memo, &pool);
+		dictionary_memo_done(&memo, &pool);
 		dictionary_done(&to);
 		pool.max = 1u << 20;
 		cr_assert_eq(dictionary_begin(&to, &pool, 1u << 20), 0);

@@ -62,6 +62,10 @@ struct emit {
 	uint32_t frames[MAX_FRAMES];
 	uint64_t list[MAX_FRAMES];
 	struct weave_frame woven[WEAVE_MAX];
+	struct gathered {
+		struct intern_frame frames[INTERN_EXPECTED];
+		uint32_t len, done; /* done: frames of the stack that have ids */
+	} gathered;
 	struct {
 		struct sample sample;
 		uint64_t kernel[SAMPLE_MAX_KERNEL + 1];
@@ -307,8 +311,28 @@ static int define_frame(struct emit *e, const struct intern_frame *f, uint32_t *
 	return put(e, &m);
 }
 
-static int define_interpreted(struct emit *e, const struct weave_frame *w, uint32_t process,
-			      uint32_t *ret_id)
+/* Defines the frames that were gathered. Their ids follow in e->frames. */
+static int define_gathered(struct emit *e)
+{
+	struct gathered *g = &e->gathered;
+	int r = 0;
+
+	intern_expect(e->intern, g->frames, g->len);
+	for (uint32_t i = 0; !r && i < g->len; i++)
+		r = define_frame(e, &g->frames[i], &e->frames[g->done++]);
+	g->len = 0;
+	return r;
+}
+
+static int gather_frame(struct emit *e, const struct intern_frame *f)
+{
+	struct gathered *g = &e->gathered;
+
+	g->frames[g->len++] = *f;
+	return g->len < INTERN_EXPECTED ? 0 : define_gathered(e);
+}
+
+static int gather_interpreted(struct emit *e, const struct weave_frame *w, uint32_t process)
 {
 	const struct runtime_config *c = e->config.runtime(e->config.ctx, w->slot);
 	struct intern_frame f = { .offset = w->address,
@@ -320,17 +344,17 @@ static int define_interpreted(struct emit *e, const struct weave_frame *w, uint3
 				  .runtime = (uint16_t)(c ? c->runtime : RUNTIME_NONE) };
 	int r = define_slot(e, w->slot, &f.file);
 
-	return r ? r : define_frame(e, &f, ret_id);
+	return r ? r : gather_frame(e, &f);
 }
 
-static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32_t process,
-			     bool first, uint32_t *ret_id)
+static int gather_user_frame(struct emit *e, const struct weave_frame *w, uint32_t process,
+			     bool first)
 {
 	struct intern_frame f = { .offset = w->word & SAMPLE_FRAME_OFFSET_MASK,
 				  .kind = MSG_FRAME_NATIVE };
 
 	if (w->interpreted)
-		return define_interpreted(e, w, process, ret_id);
+		return gather_interpreted(e, w, process);
 	int r = define_slot(e, sample_frame_slot(w->word), &f.file);
 	if (r)
 		return r;
@@ -342,7 +366,7 @@ static int define_user_frame(struct emit *e, const struct weave_frame *w, uint32
 		f.flags |= first ? MSG_FRAME_LEAF : MSG_FRAME_SIGNAL;
 	if (w->loop)
 		f.flags |= MSG_FRAME_LOOP;
-	return define_frame(e, &f, ret_id);
+	return gather_frame(e, &f);
 }
 
 /* Defines the stack of a sample. Returns INTERN_FULL if it does not fit in this epoch. */
@@ -354,25 +378,29 @@ static int define_stack(struct emit *e, const struct sample *s, uint32_t reason,
 	uint32_t n = 0, at_file;
 	bool truncated;
 
+	e->gathered.len = e->gathered.done = 0;
 	for (uint32_t i = 0; i < s->kernel_frames && n < MAX_FRAMES; i++, n++) {
 		struct intern_frame f = { .offset = kernel[i],
 					  .kind = MSG_FRAME_KERNEL,
 					  .flags = i == 0 ? MSG_FRAME_LEAF : 0 };
-		int r = define_frame(e, &f, &e->frames[n]);
+		int r = gather_frame(e, &f);
 
 		if (r)
 			return r;
 	}
 	uint32_t woven = weave(s, &weave_by, e->woven, &truncated);
 	for (uint32_t i = 0; i < woven && n < MAX_FRAMES; i++, n++) {
-		int r = define_user_frame(e, &e->woven[i], process, i == 0, &e->frames[n]);
+		int r = gather_user_frame(e, &e->woven[i], process, i == 0);
 
 		if (r)
 			return r;
 	}
+	int r = define_gathered(e);
+	if (r)
+		return r;
 	if (truncated && reason == WALK_COMPLETE)
 		reason = WALK_RUNTIME_CUT;
-	int r = define_slot(e, s->at_slot, &at_file);
+	r = define_slot(e, s->at_slot, &at_file);
 	if (r)
 		return r;
 	bool is_new;

@@ -10,18 +10,23 @@
 #include "bpf/mix.h"
 #include "common/base/bytes/numbers.h"
 
-/* id 0: empty. The hash makes most comparisons of keys unnecessary. */
+/* at: index of the record in the table's words, plus 1; 0: empty. The hash makes most comparisons
+ * of keys unnecessary. */
 struct slot {
-	uint32_t hash, id;
+	uint32_t hash, at;
 };
 
-/* Keys are stored one after the other in the order of their ids, each after its number of words. A
- * hash table of pointers would take three times as much. */
+/* A record: the number of words of its key, its id, and the key. */
+#define RECORD_WORDS 0
+#define RECORD_ID 1
+#define RECORD_KEY 2
+
+/* Records are stored one after the other. A hash table of pointers would take three times as
+ * much. */
 struct table {
 	uint32_t *words;
 	size_t words_len, words_cap;
-	uint32_t *at; /* indexed by id - 1: index in words */
-	size_t len, at_cap;
+	uint32_t len;	    /* number of records */
 	struct slot *slots; /* slot_count of them, a power of two; at least a quarter is empty */
 	size_t slot_count;
 };
@@ -60,7 +65,6 @@ int intern_new(size_t ceiling, struct intern **ret)
 static void table_reset(struct table *t)
 {
 	free(t->words);
-	free(t->at);
 	free(t->slots);
 	*t = (struct table){ 0 };
 }
@@ -113,7 +117,7 @@ static int grow(void **data, size_t *cap, size_t wanted, size_t size)
 	void *p;
 
 	while (more < wanted)
-		more += more / 2;
+		more += more / 4;
 	if (more == *cap)
 		return 0;
 	p = reallocarray(*data, more, size);
@@ -128,7 +132,7 @@ static void put_slot(struct slot *slots, size_t count, struct slot s)
 {
 	size_t i = s.hash & (count - 1);
 
-	while (slots[i].id)
+	while (slots[i].at)
 		i = (i + 1) & (count - 1);
 	slots[i] = s;
 }
@@ -136,11 +140,9 @@ static void put_slot(struct slot *slots, size_t count, struct slot s)
 /* Makes space for one more key. */
 static int table_grow(struct table *t, uint32_t words)
 {
-	int r = grow((void **)&t->words, &t->words_cap, t->words_len + 1 + words,
-		     sizeof(*t->words));
+	const int r = grow((void **)&t->words, &t->words_cap, t->words_len + RECORD_KEY + words,
+			   sizeof(*t->words));
 
-	if (!r)
-		r = grow((void **)&t->at, &t->at_cap, t->len + 1, sizeof(*t->at));
 	if (r || t->len + 1 <= t->slot_count / 4 * 3)
 		return r;
 	size_t count = t->slot_count ? t->slot_count * 2 : 512;
@@ -148,7 +150,7 @@ static int table_grow(struct table *t, uint32_t words)
 	if (!slots)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->slot_count; i++) {
-		if (t->slots[i].id)
+		if (t->slots[i].at)
 			put_slot(slots, count, t->slots[i]);
 	}
 	free(t->slots);
@@ -161,18 +163,18 @@ static int lookup(struct intern *in, struct table *t, const void *key, uint32_t 
 		  uint32_t *ret_id, bool *ret_new)
 {
 	uint32_t words = bytes / 4, h = hash(in, key, words);
-	/* 32: the entry's share of the three arrays, some of which are half empty. */
+	/* 32: the entry's share of the arrays, some of which are half empty. */
 	size_t cost = bytes + 32;
 
-	for (size_t i = h & (t->slot_count - 1); t->slot_count && t->slots[i].id;
+	for (size_t i = h & (t->slot_count - 1); t->slot_count && t->slots[i].at;
 	     i = (i + 1) & (t->slot_count - 1)) {
 		const uint32_t *have;
 
 		if (t->slots[i].hash != h)
 			continue;
-		have = t->words + t->at[t->slots[i].id - 1];
-		if (have[0] == words && memcmp(have + 1, key, bytes) == 0) {
-			*ret_id = t->slots[i].id;
+		have = t->words + t->slots[i].at - 1;
+		if (have[RECORD_WORDS] == words && memcmp(have + RECORD_KEY, key, bytes) == 0) {
+			*ret_id = have[RECORD_ID];
 			*ret_new = false;
 			return 0;
 		}
@@ -182,23 +184,50 @@ static int lookup(struct intern *in, struct table *t, const void *key, uint32_t 
 	int r = table_grow(t, words);
 	if (r)
 		return r;
+	uint32_t *record = t->words + t->words_len;
+
 	in->bytes += cost;
-	t->at[t->len] = (uint32_t)t->words_len;
-	t->words[t->words_len] = words;
-	memcpy(t->words + t->words_len + 1, key, bytes);
-	t->words_len += 1 + words;
-	*ret_id = (uint32_t)++t->len;
+	record[RECORD_WORDS] = words;
+	record[RECORD_ID] = ++t->len;
+	memcpy(record + RECORD_KEY, key, bytes);
+	put_slot(t->slots, t->slot_count,
+		 (struct slot){ .hash = h, .at = (uint32_t)t->words_len + 1 });
+	t->words_len += RECORD_KEY + words;
+	*ret_id = t->len;
 	*ret_new = true;
-	put_slot(t->slots, t->slot_count, (struct slot){ .hash = h, .id = *ret_id });
 	return 0;
+}
+
+static uint32_t frame_size(const struct intern_frame *f)
+{
+	return f->object2 ? sizeof(*f) : offsetof(struct intern_frame, object2);
+}
+
+/* First all slots are fetched, then all records that these lead to. */
+void intern_expect(const struct intern *in, const struct intern_frame *f, uint32_t n)
+{
+	const struct table *t = &in->frames;
+	uint32_t hashes[INTERN_EXPECTED];
+
+	n = n < INTERN_EXPECTED ? n : INTERN_EXPECTED;
+	if (!t->slot_count)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		hashes[i] = hash(in, (const uint32_t *)(const void *)&f[i], frame_size(&f[i]) / 4);
+		__builtin_prefetch(&t->slots[hashes[i] & (t->slot_count - 1)]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const struct slot *s = &t->slots[hashes[i] & (t->slot_count - 1)];
+
+		if (s->at)
+			__builtin_prefetch(t->words + s->at - 1);
+	}
 }
 
 int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_id, bool *ret_new)
 {
-	const size_t size = f->object2 ? sizeof(*f) : offsetof(struct intern_frame, object2);
-
 	static_assert(sizeof(*f) == 48, "no padding: it is hashed as bytes");
-	return lookup(in, &in->frames, f, size, ret_id, ret_new);
+	return lookup(in, &in->frames, f, frame_size(f), ret_id, ret_new);
 }
 
 int intern_function(struct intern *in, uint64_t start, uint32_t *ret_id, bool *ret_new)

@@ -33,6 +33,10 @@ size_t intern_bytes(const struct intern *in);
 void intern_reset(struct intern *in);
 /* Gives the id, and whether it is new. Returns 0, INTERN_FULL or -ENOMEM. */
 int intern_frame(struct intern *in, const struct intern_frame *f, uint32_t *ret_id, bool *ret_new);
+/* Prepares for looking up these frames soon, at most INTERN_EXPECTED: their places in the table are
+ * fetched into the cpu's cache side by side, instead of one after the other. */
+#define INTERN_EXPECTED 32u
+void intern_expect(const struct intern *in, const struct intern_frame *f, uint32_t n);
 /* Like intern_frame, for a stack. frames: ids, leaf first. */
 int intern_stack(struct intern *in, const uint32_t *frames, uint32_t n, uint32_t reason,
 		 uint32_t at_file, uint32_t *ret_id, bool *ret_new);

@@ -20,7 +20,7 @@ struct arrange_list {
 struct arranging {
 	struct dictionary *to;
 	const struct dictionary *from;
-	struct table_ids *memo;
+	struct dictionary_memo *memo;
 	POOL_ARRAY(uint8_t) seen; /* by location */
 	POOL_ARRAY(struct arrange_place) places;
 	POOL_ARRAY(int32_t) numbers; /* of all stacks, one after another */
@@ -158,13 +158,14 @@ static int copy_stacks(struct arranging *a)
 		stack.location_indices = (int32_t *)l->locations;
 		r = dictionary_message(a->to, DICTIONARY_STACKS, &stack.base, &i);
 		if (!r)
-			r = dictionary_note(a->to, DICTIONARY_STACKS, l->stack, a->memo, i);
+			r = dictionary_note(a->to, a->from, DICTIONARY_STACKS, l->stack, a->memo,
+					    i);
 	}
 	return r;
 }
 
 int arrange_stacks(struct dictionary *to, const struct dictionary *from, const uint8_t *used,
-		   struct table_ids *memo)
+		   struct dictionary_memo *memo)
 {
 	struct arranging a = { .to = to, .from = from, .memo = memo };
 	const size_t locations = dictionary_len(from, DICTIONARY_LOCATIONS);

@@ -15,6 +15,6 @@
  * for each stack of `from`. memo: as for dictionary_copy; the copied stacks are added to it.
  * Temporary memory is charged to the pool of `to`. Returns 0, -ENOBUFS or -ENOMEM. */
 int arrange_stacks(struct dictionary *to, const struct dictionary *from, const uint8_t *used,
-		   struct table_ids *memo);
+		   struct dictionary_memo *memo);
 
 #endif

@@ -90,19 +90,16 @@ int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret)
 		   (struct span){ .data = (const uint8_t *)s.data, .len = s.len }, ret);
 }
 
-static int add_attribute(struct dictionary *d, const char *key, Otlp__AnyValue *value,
-			 uint32_t *ret)
+static int add_attribute(struct dictionary *d, uint32_t key, Otlp__AnyValue *value, uint32_t *ret)
 {
 	Otlp__KeyValueAndUnit a = OTLP__KEY_VALUE_AND_UNIT__INIT;
-	uint32_t name;
-	int r = dictionary_string(d, str_from(key), &name);
 
-	a.key_strindex = (int32_t)name;
+	a.key_strindex = (int32_t)key;
 	a.value = value;
-	return r ? r : dictionary_message(d, DICTIONARY_ATTRIBUTES, &a.base, ret);
+	return dictionary_message(d, DICTIONARY_ATTRIBUTES, &a.base, ret);
 }
 
-int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret)
+static int add_text(struct dictionary *d, uint32_t key, struct str value, uint32_t *ret)
 {
 	Otlp__AnyValue v;
 
@@ -112,7 +109,7 @@ int dictionary_text(struct dictionary *d, const char *key, struct str value, uin
 	return add_attribute(d, key, &v, ret);
 }
 
-int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret)
+static int add_number(struct dictionary *d, uint32_t key, int64_t value, uint32_t *ret)
 {
 	Otlp__AnyValue v;
 
@@ -120,6 +117,51 @@ int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint
 	v.value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
 	v.int_value = value;
 	return add_attribute(d, key, &v, ret);
+}
+
+/* Gives the string of a constant key. */
+static int get_key(struct dictionary *d, const char *key, uint32_t *ret)
+{
+	unsigned i = 0;
+
+	while (i < DICTIONARY_KEYS && d->keys[i].text && d->keys[i].text != key)
+		i++;
+	if (i < DICTIONARY_KEYS && d->keys[i].text) {
+		*ret = d->keys[i].string;
+		return 0;
+	}
+	const int r = dictionary_string(d, str_from(key), ret);
+
+	if (!r && i < DICTIONARY_KEYS)
+		d->keys[i] = (struct dictionary_key){ .text = key, .string = *ret };
+	return r;
+}
+
+int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret)
+{
+	uint32_t string;
+	const int r = get_key(d, key, &string);
+
+	return r ? r : add_text(d, string, value, ret);
+}
+
+int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret)
+{
+	uint32_t string;
+	const int r = get_key(d, key, &string);
+
+	return r ? r : add_number(d, string, value, ret);
+}
+
+int dictionary_label(struct dictionary *d, struct str key, struct str text, int64_t number,
+		     uint32_t *ret)
+{
+	uint32_t string;
+	const int r = dictionary_string(d, key, &string);
+
+	if (r)
+		return r;
+	return text.len ? add_text(d, string, text, ret) : add_number(d, string, number, ret);
 }
 
 /* The encoded number of the key, which is an attribute's first field. */
@@ -147,7 +189,7 @@ bool dictionary_same_key(const struct dictionary *d, uint32_t a, uint32_t b)
 struct copy {
 	struct dictionary *to;
 	const struct dictionary *from;
-	struct table_ids *memo;
+	struct dictionary_memo *memo;
 	int error;
 };
 
@@ -230,28 +272,43 @@ static int copy_new(struct copy *c, enum dictionary_table table, struct span ent
 	return r;
 }
 
-static uint64_t memo_key(enum dictionary_table table, uint32_t i)
+void dictionary_memo_done(struct dictionary_memo *memo, struct pool *pool)
 {
-	return (uint64_t)table << 32 | i;
+	for (unsigned t = 0; t < DICTIONARY_TABLES; t++)
+		pool_free(pool, memo->tables[t].data, &memo->tables[t].cap,
+			  sizeof(*memo->tables[t].data));
+	*memo = (struct dictionary_memo){ 0 };
 }
 
-int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
-		    struct table_ids *memo, uint32_t as)
+int dictionary_note(struct dictionary *to, const struct dictionary *from,
+		    enum dictionary_table table, uint32_t i, struct dictionary_memo *memo,
+		    uint32_t as)
 {
-	return table_ids_add(memo, to->pool, memo_key(table, i), as);
+	struct dictionary_numbers *n = &memo->tables[table];
+	const size_t before = n->cap, len = dictionary_len(from, table);
+	uint32_t *data = pool_grow(to->pool, n->data, &n->cap, len, sizeof(*data));
+
+	if (!data)
+		return -ENOBUFS;
+	if (n->cap > before)
+		memset(data + before, 0, (n->cap - before) * sizeof(*data));
+	n->data = data;
+	n->data[i] = as + 1;
+	return 0;
 }
 
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
-		    enum dictionary_table table, uint32_t i, struct table_ids *memo, uint32_t *ret)
+		    enum dictionary_table table, uint32_t i, struct dictionary_memo *memo,
+		    uint32_t *ret)
 {
 	struct copy c = { .to = to, .from = from, .memo = memo };
-	const uint32_t known = table_ids_get(memo, memo_key(table, i));
+	const struct dictionary_numbers *n = &memo->tables[table];
 
-	if (known != TABLE_NONE) {
-		*ret = known;
+	if (i < n->cap && n->data[i]) {
+		*ret = n->data[i] - 1;
 		return 0;
 	}
 	int r = copy_new(&c, table, dictionary_get(from, table, i), ret);
 
-	return r ? r : dictionary_note(to, table, i, memo, *ret);
+	return r ? r : dictionary_note(to, from, table, i, memo, *ret);
 }

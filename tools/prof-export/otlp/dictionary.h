@@ -27,6 +27,7 @@ enum dictionary_table {
 	DICTIONARY_STACKS,
 	DICTIONARY_TABLES,
 };
+#define DICTIONARY_KEYS 8
 
 struct dictionary {
 	struct pool *pool; /* borrowed */
@@ -37,6 +38,19 @@ struct dictionary {
 		struct table_index index;
 	} tables[DICTIONARY_TABLES];
 	POOL_ARRAY(uint8_t) scratch;
+	/* Numbers of the constant keys of attributes, so that these are not searched each time. */
+	struct dictionary_key {
+		const char *text;
+		uint32_t string;
+	} keys[DICTIONARY_KEYS];
+};
+
+/* The numbers that entries of one dictionary have in another one. Zero-initialise. */
+struct dictionary_memo {
+	struct dictionary_numbers {
+		uint32_t *data; /* by entry: its number plus 1; 0: not copied yet */
+		size_t cap;
+	} tables[DICTIONARY_TABLES];
 };
 
 /* Starts with the empty entries. Returns 0 or -ENOBUFS. dictionary_done frees the dictionary, also
@@ -49,9 +63,12 @@ void dictionary_done(struct dictionary *d);
 int dictionary_message(struct dictionary *d, enum dictionary_table table, const ProtobufCMessage *m,
 		       uint32_t *ret);
 int dictionary_string(struct dictionary *d, struct str s, uint32_t *ret);
-/* Attributes. */
+/* Attributes. key: a constant, which is recognized by its address. */
 int dictionary_text(struct dictionary *d, const char *key, struct str value, uint32_t *ret);
 int dictionary_number(struct dictionary *d, const char *key, int64_t value, uint32_t *ret);
+/* An attribute with any key. Its value is the number if the text is empty. */
+int dictionary_label(struct dictionary *d, struct str key, struct str text, int64_t number,
+		     uint32_t *ret);
 
 /* Whether two attributes have the same key. */
 bool dictionary_same_key(const struct dictionary *d, uint32_t a, uint32_t b);
@@ -61,13 +78,17 @@ size_t dictionary_len(const struct dictionary *d, enum dictionary_table table);
 /* Borrowed until the next addition. */
 struct span dictionary_get(const struct dictionary *d, enum dictionary_table table, uint32_t i);
 
-/* Copies entry i of `from` and all entries that it refers to. memo: the entries copied so far;
- * zero-initialise it, and free it by table_ids_done with the pool of `to`. Returns 0, -ENOBUFS or
- * -ENOMEM. */
+/* Copies entry i of `from` and all entries that it refers to. memo: the entries copied so far, to
+ * be freed by dictionary_memo_done. Its memory is charged to the pool of `to`. Returns 0, -ENOBUFS
+ * or -ENOMEM. */
 int dictionary_copy(struct dictionary *to, const struct dictionary *from,
-		    enum dictionary_table table, uint32_t i, struct table_ids *memo, uint32_t *ret);
-/* Records in memo that entry i has the number `as` in `to`. Returns 0 or -ENOBUFS. */
-int dictionary_note(struct dictionary *to, enum dictionary_table table, uint32_t i,
-		    struct table_ids *memo, uint32_t as);
+		    enum dictionary_table table, uint32_t i, struct dictionary_memo *memo,
+		    uint32_t *ret);
+/* Records in memo that entry i of `from` has the number `as` in `to`. Returns 0 or -ENOBUFS. */
+int dictionary_note(struct dictionary *to, const struct dictionary *from,
+		    enum dictionary_table table, uint32_t i, struct dictionary_memo *memo,
+		    uint32_t as);
+/* pool: that of `to`. */
+void dictionary_memo_done(struct dictionary_memo *memo, struct pool *pool);
 
 #endif

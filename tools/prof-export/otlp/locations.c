@@ -24,6 +24,7 @@ void locations_forget(struct locations *l)
 {
 	table_ids_done(&l->frames, l->dictionary->pool);
 	table_ids_done(&l->stacks, l->dictionary->pool);
+	memset(l->mappings, 0, sizeof(l->mappings));
 }
 
 void locations_done(struct locations *l)
@@ -124,6 +125,14 @@ static int add_mapping(struct locations *l, Otlp__Mapping *mapping, int32_t *ret
 	return r;
 }
 
+static bool same_mapping(const struct locations_mapping *a, const struct locations_mapping *b)
+{
+	return a->memory_start == b->memory_start && a->memory_limit == b->memory_limit &&
+	       a->file_offset == b->file_offset && a->path == b->path &&
+	       a->build_id == b->build_id && a->go_build_id == b->go_build_id &&
+	       a->htlhash == b->htlhash;
+}
+
 static int map_file(struct locations *l, const struct model *m, const struct model_frame *f,
 		    int32_t *ret)
 {
@@ -135,12 +144,31 @@ static int map_file(struct locations *l, const struct model *m, const struct mod
 	const struct model_file *file = &files[f->file];
 
 	place(&mapping, m, file, f);
+	struct locations_mapping now = { .memory_start = mapping.memory_start,
+					 .memory_limit = mapping.memory_limit,
+					 .file_offset = mapping.file_offset,
+					 .path = file->path,
+					 .build_id = file->build_id,
+					 .go_build_id = file->go_build_id,
+					 .htlhash = file->htlhash };
+	struct locations_mapping *known = &l->mappings[file->path % LOCATIONS_MAPPINGS];
+
+	if (known->number && same_mapping(known, &now)) {
+		*ret = (int32_t)known->number;
+		return 0;
+	}
 	mapping.attribute_indices = ids;
 	int r = add_build_ids(l, m, file, ids, &mapping.n_attribute_indices);
 
 	if (!r)
 		r = add_escaped(l, model_string(m, file->path), &mapping.filename_strindex);
-	return r ? r : add_mapping(l, &mapping, ret);
+	if (!r)
+		r = add_mapping(l, &mapping, ret);
+	if (!r) {
+		now.number = (uint32_t)*ret;
+		*known = now;
+	}
+	return r;
 }
 
 /* The module whose function this is, as kallsyms writes it, without the brackets. */
@@ -312,11 +340,29 @@ static int add_lines(struct locations *l, const struct model *m, const struct mo
 	return r;
 }
 
+/* Gives the attribute of a frame type. type: a constant, which is recognized by its address. */
+static int get_type(struct locations *l, const char *type, uint32_t *ret)
+{
+	unsigned i = 0;
+
+	while (i < LOCATIONS_TYPES && l->types[i].name && l->types[i].name != type)
+		i++;
+	if (i < LOCATIONS_TYPES && l->types[i].name) {
+		*ret = l->types[i].attribute;
+		return 0;
+	}
+	const int r = dictionary_text(l->dictionary, FRAME_TYPE, str_from(type), ret);
+
+	if (!r && i < LOCATIONS_TYPES)
+		l->types[i] = (struct locations_type){ .name = type, .attribute = *ret };
+	return r;
+}
+
 static int add_location(struct locations *l, const char *type, Otlp__Location *location,
 			uint32_t *ret)
 {
 	uint32_t attribute;
-	int r = dictionary_text(l->dictionary, FRAME_TYPE, str_from(type), &attribute);
+	int r = get_type(l, type, &attribute);
 	int32_t index = (int32_t)attribute;
 
 	location->n_attribute_indices = 1;

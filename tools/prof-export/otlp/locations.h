@@ -18,11 +18,28 @@
 #include "tools/prof-export/model/model.h"
 #include "tools/prof-export/otlp/dictionary.h"
 
+/* A mapping that was added: its range, the model's strings that it was made of, and its number; 0:
+ * none. */
+struct locations_mapping {
+	uint64_t memory_start, memory_limit, file_offset;
+	uint32_t path, build_id, go_build_id, htlhash;
+	uint32_t number;
+};
+#define LOCATIONS_MAPPINGS 64
+#define LOCATIONS_TYPES 8
+
 struct locations {
 	struct dictionary *dictionary; /* borrowed */
 	enum reporting_receiver receiver;
 	struct table_ids frames, stacks; /* by the model's number + 1 */
-	POOL_ARRAY(int32_t) list;	 /* list of the stack that is being added */
+	/* Mappings and types that were used lately, so that a new address in a known file costs
+	 * little: the place of a mapping is computed from its strings. */
+	struct locations_mapping mappings[LOCATIONS_MAPPINGS];
+	struct locations_type {
+		const char *name;
+		uint32_t attribute;
+	} types[LOCATIONS_TYPES];
+	POOL_ARRAY(int32_t) list; /* list of the stack that is being added */
 	struct buf name;
 };
 

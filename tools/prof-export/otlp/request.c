@@ -19,6 +19,13 @@ enum {
 	PROFILE_SAMPLES = 2,
 };
 
+/* Parameters of zlib. Its default level takes a third more time and saves less than 1 %. A lower
+ * GZIP_MEMORY makes blocks shorter, so that each of the tables gets codes of its own. Requests are
+ * 4 % smaller than with the default of 8. */
+#define GZIP_LEVEL 5
+#define GZIP_WINDOW (15 + 16) /* 16: with the header of gzip */
+#define GZIP_MEMORY 6
+
 /* The schema of the attributes' names. */
 #define SCHEMA_URL "https://opentelemetry.io/schemas/1.37.0"
 
@@ -293,8 +300,8 @@ int request_gzip(struct request_room *room, struct request *ret)
 
 	buf_reset(&room->gzip);
 	if (buf_reserve(&room->gzip, REQUEST_PACKED_MAX) ||
-	    deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
-		    Z_OK)
+	    deflateInit2(&z, GZIP_LEVEL, Z_DEFLATED, GZIP_WINDOW, GZIP_MEMORY,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
 		return -ENOMEM;
 	z.next_in = (uint8_t *)ret->plain.data;
 	z.avail_in = (uInt)ret->plain.len;

@@ -325,18 +325,15 @@ static int add_label(struct window *w, const struct model *m, const struct annot
 	*ret = 0;
 	for (size_t i = 0; !r && i < sizeof(ours) / sizeof(ours[0]); i++)
 		is_ours |= str_eq(text_from(w, 0), str_from(ours[i]));
-	if (!r)
-		r = buf_append(&w->text, "", 1);
 	const size_t at = w->text.len;
 
 	if (!r)
 		r = label_escape(&w->text, value);
-	const char *key = (const char *)w->text.data;
-
 	if (!r && !is_ours)
-		r = value.len ? dictionary_text(&w->dictionary, key, text_from(w, at), ret)
-			      : dictionary_number(&w->dictionary, key, numbers_signed(l->number),
-						  ret);
+		r = dictionary_label(
+			&w->dictionary,
+			(struct str){ .data = (const char *)w->text.data, .len = (uint32_t)at },
+			text_from(w, at), numbers_signed(l->number), ret);
 	buf_reset(&w->text);
 	return r;
 }
@@ -537,7 +534,7 @@ int window_lose(struct window *w, const struct model *m, const char *reason, uin
 
 /* --- parts --- */
 
-static int copy_string(const struct window *w, struct window *part, struct table_ids *memo,
+static int copy_string(const struct window *w, struct window *part, struct dictionary_memo *memo,
 		       uint32_t *string)
 {
 	return dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_STRINGS, *string, memo,
@@ -545,7 +542,7 @@ static int copy_string(const struct window *w, struct window *part, struct table
 }
 
 static int copy_source(const struct window *w, uint32_t from, struct window *part,
-		       struct table_ids *memo, uint32_t *ret)
+		       struct dictionary_memo *memo, uint32_t *ret)
 {
 	struct window_source s = w->sources[from];
 	int r = copy_string(w, part, memo, &s.type);
@@ -565,14 +562,14 @@ static int copy_source(const struct window *w, uint32_t from, struct window *par
 }
 
 static int copy_attribute(const struct window *w, uint32_t from, struct window *part,
-			  struct table_ids *memo, uint32_t *ret)
+			  struct dictionary_memo *memo, uint32_t *ret)
 {
 	return dictionary_copy(&part->dictionary, &w->dictionary, DICTIONARY_ATTRIBUTES, from, memo,
 			       ret);
 }
 
 static int copy_labels(const struct window *w, uint32_t from, struct window *part,
-		       struct table_ids *memo, uint32_t *ret)
+		       struct dictionary_memo *memo, uint32_t *ret)
 {
 	uint32_t set[WINDOW_LABELS];
 	const uint32_t n = window_labels(w, from, set);
@@ -584,7 +581,7 @@ static int copy_labels(const struct window *w, uint32_t from, struct window *par
 }
 
 static int copy_sample(const struct window *w, const struct window_sample *from,
-		       struct window *part, struct table_ids *memo, uint32_t *ret)
+		       struct window *part, struct dictionary_memo *memo, uint32_t *ret)
 {
 	struct window_sample s = { .value = from->value };
 	int r = get_resource(part, window_packed(w, from->resource), &s.resource);
@@ -606,7 +603,7 @@ static int copy_sample(const struct window *w, const struct window_sample *from,
 
 /* Copies the stacks of these ticks to the part. */
 static int copy_stacks(const struct window *w, size_t from, size_t to, struct window *part,
-		       struct table_ids *memo)
+		       struct dictionary_memo *memo)
 {
 	POOL_ARRAY(uint8_t) used = { 0 };
 	const size_t n = dictionary_len(&w->dictionary, DICTIONARY_STACKS);
@@ -624,7 +621,7 @@ static int copy_stacks(const struct window *w, size_t from, size_t to, struct wi
 
 int window_part(const struct window *w, size_t from, size_t to, struct window *part)
 {
-	struct table_ids memo = { 0 };
+	struct dictionary_memo memo = { 0 };
 	int r = copy_stacks(w, from, to, part, &memo);
 
 	for (size_t i = from; !r && i < to; i++) {
@@ -636,6 +633,6 @@ int window_part(const struct window *w, size_t from, size_t to, struct window *p
 			r = add_tick(part, sample, t->time_ns,
 				     t->value < w->values.len ? w->values.data[t->value] : 0);
 	}
-	table_ids_done(&memo, part->pool);
+	dictionary_memo_done(&memo, part->pool);
 	return r;
 }

@@ -33,6 +33,14 @@ void *idtable_get(const struct idtable *t, uint64_t id)
 	return slot == IDMAP_NONE ? NULL : idtable_at(t, slot);
 }
 
+void idtable_expect(const struct idtable *t, const uint64_t *ids, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		idmap_expect(&t->ids, ids[i]);
+	for (uint32_t i = 0; i < n; i++)
+		__builtin_prefetch(idtable_get(t, ids[i]));
+}
+
 int idtable_add(struct idtable *t, uint64_t id, uint32_t *ret_slot)
 {
 	uint32_t slot;

@@ -25,6 +25,9 @@ void idtable_clear(struct idtable *t);
 void *idtable_at(const struct idtable *t, uint32_t slot);
 /* Returns the element with an id, or NULL. */
 void *idtable_get(const struct idtable *t, uint64_t id);
+/* Fetches the elements with these ids into the cpu's cache side by side, for idtable_get soon
+ * after. */
+void idtable_expect(const struct idtable *t, const uint64_t *ids, uint32_t n);
 /* Adds a zeroed element. Invalidates pointers into the table. 0, -EEXIST, -EINVAL for id 0,
  * -ENOBUFS, -ENOMEM. */
 int idtable_add(struct idtable *t, uint64_t id, uint32_t *ret_slot);

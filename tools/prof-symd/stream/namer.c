@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "common/wire/peer/lastword.h"
 #include "common/wire/stream.h"
@@ -12,6 +13,7 @@
 #define HELD_LOOK_NS 1000000000ull /* interval between looks at held samples, if no name is new */
 /* Added to this interval for each held sample, of which a look takes a twentieth of this time. */
 #define HELD_EACH_NS 100000ull
+#define FRAMES_EXPECTED 32u /* frames that are fetched into the cpu's cache at once */
 
 static const uint64_t why_lost[3] = { LOST_LIMIT, LOST_SEQUENCE, LOST_MALFORMED };
 
@@ -226,8 +228,12 @@ void namer_use_objects(struct namer *n, struct objects *o,
 static void want_objects(struct namer *n, const struct definition_stack *s, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
-		const struct definition_frame *f =
-			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
+		const uint64_t *frames = &n->defs.numbers[s->numbers + i];
+
+		if (i % FRAMES_EXPECTED == 0)
+			idtable_expect(&n->defs.frames, frames,
+				       (uint32_t)numbers_smaller(s->count - i, FRAMES_EXPECTED));
+		const struct definition_frame *f = definitions_find_frame(&n->defs, *frames);
 
 		if (f && f->kind == MSG_FRAME_INTERPRETED)
 			want_object(n, f, now_ns);

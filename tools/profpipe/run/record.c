@@ -72,7 +72,7 @@
 #define SAMPLING_TICK_MS 1000
 /* Between two measurements of memory at the beginning, while it grows. */
 #define MEASURE_MS 1000
-#define MEASURE_LATER_MS 10000 /* later on, because the kernel visits all pages for a measurement */
+#define MEASURE_LATER_MS 30000 /* later on, because the kernel visits all pages for a measurement */
 #define GROWING_MS 10000
 /* How long a log line is held back, in case its tool ends and the line gives the reason. */
 #define HELD_MS 100

@@ -18,6 +18,12 @@ static uint64_t seed(void)
 	return value;
 }
 
+/* A multiplier for numbers_fold that depends on the seed. */
+static uint64_t multiplier(uint64_t from)
+{
+	return (seed() ^ from) | 1;
+}
+
 uint64_t table_hash64(const void *data, size_t n)
 {
 	const uint8_t *p = data;
@@ -28,11 +34,11 @@ uint64_t table_hash64(const void *data, size_t n)
 		uint64_t word = 0;
 
 		memcpy(&word, p, part);
-		h = numbers_fold(h ^ word ^ MIX_GOLDEN, seed() ^ MIX_FOLD);
+		h = numbers_fold(h ^ word ^ MIX_GOLDEN, multiplier(MIX_FOLD));
 		p += part;
 		n -= part;
 	}
-	return numbers_fold(h ^ 0xa0761d6478bd642fu, seed() ^ 0xe7037ed1a0b428dbu);
+	return numbers_fold(h ^ 0xa0761d6478bd642fu, multiplier(0xe7037ed1a0b428dbu));
 }
 
 uint32_t table_hash(const void *data, size_t n)
@@ -169,7 +175,7 @@ void table_index_done(struct table_index *ix, struct pool *p)
 
 static size_t home(const struct table_ids *m, uint64_t id)
 {
-	return (size_t)numbers_fold(id ^ seed(), MIX_GOLDEN ^ seed()) & (m->cap - 1);
+	return (size_t)numbers_spread(id, seed()) & (m->cap - 1);
 }
 
 /* Returns the slot of the id, or the free slot where it belongs. */
