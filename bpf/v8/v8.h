@@ -16,6 +16,10 @@
  * Fixed width, no padding. Unless stated otherwise, values are offsets in bytes from the beginning
  * of an object (without the tag of pointers to it). Words are tagged; a Smi has its number in the
  * upper half.
+ *
+ * If a build compresses pointers, words in objects have 32 bits. A pointer then lacks its upper
+ * half, which all objects of an isolate have in common. A Smi has its number in the upper 31 bits.
+ * Words in frames and registers have 64 bits.
  */
 struct v8_config {
 	/* Address of the pointer to the isolate group, which has a pointer to the table of code; 0:
@@ -75,15 +79,15 @@ struct v8_config {
 	/* Kind of the code that calls WebAssembly from JavaScript; 0: not known. */
 	UW_U8 wasm_caller;
 	UW_U8 array_plain; /* 1: the number of an array's elements is no Smi, but 32 bits */
-	UW_U8 zero[6];
+	UW_U8 compressed;  /* 1: the build compresses pointers */
+	/* In an external string, the address of its characters; 0: not known. */
+	UW_U8 string_data;
+	UW_U8 zero[4];
 };
 
 /* A builtin may set up a frame, and then the code has the function's number. */
 #define V8_WASM_SETUP 16
 
-/* A string's number of characters, and usually an array's number of elements: 32 bits. */
-#define V8_LENGTH 12
-#define V8_ELEMENTS 16
 #define V8_SHARED_BYTES 72 /* bytes that are read of each object */
 #define V8_CODE_BYTES 96
 

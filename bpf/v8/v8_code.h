@@ -14,7 +14,7 @@ ENV_INLINE bool v8_is_array(const struct v8_walk *p, __u64 object)
 {
 	__u64 word = 0;
 
-	return v8_is_pointer(object) && v8_word(p, object, V8_LENGTH & ~7u, &word) &&
+	return v8_is_pointer(object) && v8_length(p, object, &word) &&
 	       v8_count(p, word) < V8_ELEMENTS_MAX;
 }
 
@@ -29,18 +29,19 @@ ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
 	if (!v8_is_pointer(shared) ||
 	    !runtime_fetch(&p->copies, p->shared, V8_SHARED_BYTES, shared - 1))
 		return 0;
-	__u64 script = V8_FIELD(p->shared, c->shared_script);
+	__u64 script = v8_whole(p, V8_FIELD(p->shared, c->shared_script), shared);
 
 	/* Adjacent frames often have the same script. */
 	if (script != p->script || p->script_ns != w->sample.time_ns || p->copies.keep) {
 		p->script = 0;
-		if (!v8_is_pointer(script) || !v8_word(p, script, c->script_id, &id) || (__u32)id ||
-		    id >> 32 >= V8_SCRIPT_IDS || !v8_word(p, script, c->script_ends, &ends))
+		if (!v8_is_pointer(script) || !v8_word(p, script, c->script_id, &id) ||
+		    !v8_is_smi(p, id) || v8_smi(p, id) >= V8_SCRIPT_IDS ||
+		    !v8_tagged(p, script, c->script_ends, &ends))
 			return 0;
 		/* The key changes when V8 first computes the line ends of the script. */
 		p->ends = v8_is_array(p, ends) ? ends : 0;
 		p->script = script;
-		p->script_id = id;
+		p->script_id = (__u64)v8_smi(p, id) << 32;
 		p->script_ns = w->sample.time_ns;
 	}
 	id = p->script_id;
@@ -60,12 +61,12 @@ ENV_INLINE bool v8_has_own_name(struct v8_walk *p, __u64 map)
 	    !v8_word(p, all, 8, &count) || (count & 0xffff) < 2 || !v8_word(p, all, second, &key) ||
 	    !v8_word(p, all, second + 8, &details))
 		return false;
-	details = v8_smi(details);
+	details = v8_smi(p, details);
 	/* The property is not an accessor, and is field 0. */
 	if (details & 3 || details >> 19 & 1023)
 		return false;
-	return v8_is_pointer(key) && v8_word(p, key, V8_LENGTH & ~7u, &length) &&
-	       v8_smi(length) == 4 && v8_word(p, key, V8_ELEMENTS, &text) && (__u32)text == V8_NAME;
+	return v8_is_pointer(key) && v8_length(p, key, &length) && length >> 32 == 4 &&
+	       v8_word(p, key, v8_characters(p), &text) && (__u32)text == V8_NAME;
 }
 
 /* Mixes the characters of a string into a number. Returns 0 if there are too many, or if they are
@@ -78,9 +79,9 @@ ENV_FUNCTION __u64 v8_mix_string(V8_PARAMETERS_AND __u64 string, __u64 h)
 
 	(void)w;
 	if (type >= p->config.type_no_string || type & V8_STRING_SHAPE ||
-	    !v8_word(p, string, V8_LENGTH & ~7u, &word))
+	    !v8_length(p, string, &word))
 		return 0;
-	const __u64 bytes = (__u64)v8_smi(word) << !(type & V8_STRING_NARROW);
+	const __u64 bytes = word >> 32 << !(type & V8_STRING_NARROW);
 
 	if (bytes > V8_OWN_WORDS * 8)
 		return 0;
@@ -88,7 +89,7 @@ ENV_FUNCTION __u64 v8_mix_string(V8_PARAMETERS_AND __u64 string, __u64 h)
 	for (__u32 i = 0; i < V8_OWN_WORDS; i++) {
 		if (i * 8 >= bytes)
 			break;
-		if (!v8_word(p, string, V8_ELEMENTS + i * 8, &word))
+		if (!v8_word(p, string, v8_characters(p) + i * 8, &word))
 			return 0;
 		if (bytes - i * 8 < 8)
 			word &= (1ull << (bytes - i * 8) * 8) - 1;
@@ -232,6 +233,10 @@ ENV_FUNCTION __u64 v8_find_code(V8_PARAMETERS_AND __u64 pc, __u64 map)
 ENV_FUNCTION __u32 v8_find(V8_PARAMETERS_AND __u64 pc, __u64 function)
 {
 	V8_FIND(w, p);
+
+	/* How functions lead to code is not known of these builds. */
+	if (p->config.compressed)
+		return 0;
 	__u64 code = v8_function_code(p, function);
 
 	if (v8_code_has(p, code, pc))

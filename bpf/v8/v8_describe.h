@@ -21,8 +21,7 @@ ENV_INLINE bool v8_has_length(const struct v8_walk *p, __u64 string)
 {
 	__u64 word = 0;
 
-	return v8_is_pointer(string) && v8_word(p, string, V8_LENGTH & ~7u, &word) &&
-	       v8_smi(word) > 0;
+	return v8_is_pointer(string) && v8_length(p, string, &word) && word >> 32 > 0;
 }
 
 /* Looks at the string p->part. A separate function: old verifiers refuse such a loop. */
@@ -31,34 +30,36 @@ ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 	V8_FIND(w, p);
 	__u64 string = p->part, word = 0;
 	__u32 type = v8_type(p, string), shape = type & V8_STRING_SHAPE;
+	const __u32 first = v8_characters(p);
 
 	(void)w;
 	if (!v8_is_pointer(string) || type >= p->config.type_no_string ||
-	    !v8_word(p, string, V8_LENGTH & ~7u, &word))
+	    !v8_length(p, string, &word))
 		return V8_TEXT_NONE;
 	if (!p->part_length)
-		p->part_length = v8_smi(word);
+		p->part_length = word >> 32;
 	p->wide = !(type & V8_STRING_NARROW);
 	if (shape == V8_STRING_SEQUENTIAL || shape == V8_STRING_EXTERNAL) {
-		word = string - 1 + V8_ELEMENTS;
+		word = string - 1 + first;
 		if (shape == V8_STRING_EXTERNAL &&
-		    (type & V8_STRING_UNCACHED || !v8_word(p, string, 24, &word)))
+		    (type & V8_STRING_UNCACHED || !p->config.string_data ||
+		     !v8_word(p, string, p->config.string_data, &word)))
 			return V8_TEXT_NONE;
 		p->text = word + (p->part_skip << p->wide);
 		p->text_size = p->part_length << p->wide;
 		return V8_TEXT_FOUND;
 	}
 	if (shape == V8_STRING_SLICED) {
-		if (!v8_word(p, string, 24, &word))
+		if (!v8_word(p, string, first + v8_word_bytes(p), &word))
 			return V8_TEXT_NONE;
-		p->part_skip += v8_smi(word);
+		p->part_skip += v8_smi(p, word);
 	}
 	if (shape == V8_STRING_CONS) {
 		p->part_length = 0;
-		if (v8_word(p, string, 24, &word) && v8_has_length(p, word))
+		if (v8_tagged(p, string, first + v8_word_bytes(p), &word) && v8_has_length(p, word))
 			p->cut = 1;
 	}
-	return v8_word(p, string, 16, &p->part) ? V8_TEXT_GOES_ON : V8_TEXT_NONE;
+	return v8_tagged(p, string, first, &p->part) ? V8_TEXT_GOES_ON : V8_TEXT_NONE;
 }
 
 /* Finds the characters of a string: sets text, text_size and wide. If the string is made of two,
@@ -201,7 +202,7 @@ ENV_INLINE void v8_describe_text(struct walk *w, struct v8_walk *p, __u64 script
 {
 	__u64 source = 0, range = p->told[V8_TOLD_RANGE], start = (__u32)range, end = range >> 32;
 
-	if (!v8_word(p, script, p->config.script_source, &source) ||
+	if (!v8_tagged(p, script, p->config.script_source, &source) ||
 	    !v8_text(V8_ARGUMENTS_AND(w, p) source) || end < start || end << p->wide > p->text_size)
 		return;
 	__u64 line = v8_line_in_text(V8_ARGUMENTS_AND(w, p) identity, start);
@@ -227,19 +228,22 @@ ENV_FUNCTION __u32 v8_describe_lines(V8_PARAMETERS_AND __u64 script)
 	ends = p->ends;
 	if (!v8_word(p, script, c->script_line, &line) || !v8_word(p, script, c->script_id, &id))
 		return 0;
-	if (v8_type(p, ends) != c->type_fixed_array || !v8_word(p, ends, 8, &word)) {
-		v8_describe_text(w, p, script, v8_mix(v8_mix(env_tls(), w->sample.start_ns), id),
-				 line >> 32);
+	line = v8_smi(p, line);
+	id = v8_smi(p, id);
+	if (c->compressed || v8_type(p, ends) != c->type_fixed_array ||
+	    !v8_length(p, ends, &word)) {
+		v8_describe_text(w, p, script,
+				 v8_mix(v8_mix(env_tls(), w->sample.start_ns), id << 32), line);
 		return 0;
 	}
-	__u64 count = v8_count(p, word), from = ends - 1 + V8_ELEMENTS,
+	__u64 count = v8_count(p, word), from = ends - 1 + v8_elements(p),
 	      range = p->told[V8_TOLD_RANGE];
 	__u64 first = v8_lines_before(from, count, (__u32)range);
 	__u64 last = v8_lines_before(from, count, range >> 32) + 1;
 
 	if (last > count)
 		last = count;
-	p->told[V8_TOLD_LINE] = first + (line >> 32);
+	p->told[V8_TOLD_LINE] = first + line;
 	p->told[V8_TOLD_ENDS] = from + first * 8;
 	p->told[V8_TOLD_ENDS_SIZE] = last > first ? (last - first) * 8 : 0;
 	return 1;
@@ -275,8 +279,9 @@ ENV_FUNCTION __u32 v8_describe_text_of(V8_PARAMETERS_AND __u64 string, __u32 at,
 			if (p->later || !v8_is_cons(V8_ARGUMENTS_AND(w, p) p->string))
 				break;
 			p->later = p->rest;
-			if (!v8_word(p, p->string, 24, &p->rest) ||
-			    !v8_word(p, p->string, 16, &p->string))
+			if (!v8_tagged(p, p->string, v8_characters(p) + v8_word_bytes(p),
+				       &p->rest) ||
+			    !v8_tagged(p, p->string, v8_characters(p), &p->string))
 				break;
 		}
 		p->cut = 0;
@@ -315,31 +320,33 @@ ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 		return 0;
 	__u32 flags = (__u32)(word >> (c->scope_flags & 7) * 8);
 	__u64 at = scope - 1 + c->scope_first, name = 0, inferred = 0;
+	const __u32 each = v8_word_bytes(p);
 
 	p->told[V8_TOLD_KIND] |= (__u64)flags << 32;
 
-	locals >>= 32;
+	locals = v8_smi(p, locals);
 	/* Each local has a name and a word, or all names are in one table. */
-	at += 8 * ((locals < c->scope_inlined_locals ? locals : 1) + locals);
-	at += (flags & 15) == c->scope_module ? 8 : 0;
-	at += flags >> 10 & 1 ? 8 : 0; /* the variable of its class */
+	at += each * ((locals < c->scope_inlined_locals ? locals : 1) + locals);
+	at += (flags & 15) == c->scope_module ? each : 0;
+	at += flags >> 10 & 1 ? each : 0; /* the variable of its class */
 	/* A word tells where `this` is, on the stack or in a context. */
-	at += c->scope_receiver && (flags >> 7 & 3) % 3 ? 8 : 0;
+	at += c->scope_receiver && (flags >> 7 & 3) % 3 ? each : 0;
 	if (flags >> 12 & 3) {
 		runtime_fetch(&p->copies, &name, 8, at);
-		at += 16;
+		at += 2 * each;
 	}
 	if (flags >> 14 & 1) {
 		runtime_fetch(&p->copies, &inferred, 8, at);
-		at += 8;
+		at += each;
 	}
 	if (c->scope_range)
 		at = scope - 1 + c->scope_range;
 	if (runtime_fetch(&p->copies, &start, 8, at) &&
-	    runtime_fetch(&p->copies, &end, 8, at + 8) && !(__u32)start && !(__u32)end)
-		p->told[V8_TOLD_RANGE] = (start >> 32) | (end >> 32 << 32);
-	p->name = name;
-	p->inferred = inferred;
+	    runtime_fetch(&p->copies, &end, 8, at + each) && v8_is_smi(p, start) &&
+	    v8_is_smi(p, end))
+		p->told[V8_TOLD_RANGE] = v8_smi(p, start) | (__u64)v8_smi(p, end) << 32;
+	p->name = v8_whole(p, name, scope);
+	p->inferred = v8_whole(p, inferred, scope);
 	return 1;
 }
 
@@ -347,22 +354,23 @@ ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 ENV_INLINE void v8_describe_function(struct walk *w, struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
-	__u64 script = V8_FIELD(p->shared, c->shared_script), name = 0;
+	__u64 script = v8_whole(p, V8_FIELD(p->shared, c->shared_script), p->upper), name = 0;
 
 	p->told[V8_TOLD_INLINED_COUNT] = 0;
 	p->told[V8_TOLD_EXTRA] = p->told[V8_TOLD_EXTRA_SIZE] = 0;
 	p->told[V8_TOLD_BYTECODES] = p->told[V8_TOLD_BYTECODES_SIZE] = 0;
 	p->told[V8_TOLD_POSITIONS] = p->told[V8_TOLD_POSITIONS_SIZE] = 0;
-	v8_read_scope(V8_ARGUMENTS_AND(w, p) V8_FIELD(p->shared, c->shared_scope));
+	v8_read_scope(V8_ARGUMENTS_AND(w, p)
+			      v8_whole(p, V8_FIELD(p->shared, c->shared_scope), p->upper));
 	if (p->own_name)
 		p->name = p->own_name;
 	p->told[V8_TOLD_SHAPES] = 0;
 	if (!v8_describe_text_of(V8_ARGUMENTS_AND(w, p) p->name, V8_TOLD_NAME, V8_NAME_PARTS))
 		v8_describe_text_of(V8_ARGUMENTS_AND(w, p) p->inferred, V8_TOLD_NAME,
 				    V8_NAME_PARTS);
-	v8_word(p, script, c->script_url, &name);
+	v8_tagged(p, script, c->script_url, &name);
 	if (!v8_describe_text_of(V8_ARGUMENTS_AND(w, p) name, V8_TOLD_SCRIPT, V8_SCRIPT_PARTS)) {
-		v8_word(p, script, c->script_name, &name);
+		v8_tagged(p, script, c->script_name, &name);
 		v8_describe_text_of(V8_ARGUMENTS_AND(w, p) name, V8_TOLD_SCRIPT, V8_SCRIPT_PARTS);
 	}
 	v8_describe_lines(V8_ARGUMENTS_AND(w, p) script);
@@ -373,10 +381,10 @@ ENV_INLINE void v8_describe_array(struct v8_walk *p, __u64 array, enum v8_told w
 {
 	__u64 word = 0;
 
-	if (!v8_is_pointer(array) || !v8_word(p, array, V8_LENGTH & ~7u, &word) ||
+	if (!v8_is_pointer(array) || !v8_length(p, array, &word) ||
 	    v8_count(p, word) >= V8_ELEMENTS_MAX)
 		return;
-	p->told[what] = array - 1 + V8_ELEMENTS;
+	p->told[what] = array - 1 + v8_elements(p);
 	p->told[what + 1] = v8_count(p, word);
 }
 
@@ -413,7 +421,7 @@ ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 	if (count > V8_INLINED_MAX)
 		count = V8_INLINED_MAX;
 	for (__u32 i = 0; i < V8_INLINED_MAX; i++) {
-		if (i >= count || !v8_word(p, literals, V8_ELEMENTS + i * 8, &shared))
+		if (i >= count || !v8_word(p, literals, v8_elements(p) + i * 8, &shared))
 			break;
 		p->keys[i] = v8_describe_inlined(V8_ARGUMENTS_AND(w, p) shared);
 	}
@@ -455,8 +463,8 @@ ENV_INLINE void v8_describe_lazy(struct v8_walk *p, __u64 deopt)
 	    !v8_word(p, deopt, c->deopt_inlining + V8_DEOPT_EAGER, &eager) ||
 	    !v8_word(p, deopt, c->deopt_inlining + V8_DEOPT_EAGER + 8, &lazy))
 		return;
-	eager = v8_smi(eager);
-	lazy = v8_smi(lazy);
+	eager = v8_smi(p, eager);
+	lazy = v8_smi(p, lazy);
 	if (eager > V8_DEOPT_MAX || lazy > V8_DEOPT_MAX)
 		return;
 	v8_describe_array(p, positions, V8_TOLD_POSITIONS);
@@ -531,15 +539,15 @@ ENV_INLINE int v8_describe(struct walk *w, struct v8_walk *p)
 	}
 	if (kind == V8_BASELINE || kind == V8_INTERPRETED) {
 		if (v8_type(p, bytecodes) == c->type_bytecodes &&
-		    v8_word(p, bytecodes, c->bytecodes_positions, &word))
+		    v8_tagged(p, bytecodes, c->bytecodes_positions, &word))
 			v8_describe_array(p, word, V8_TOLD_POSITIONS);
 	}
 	if (kind == V8_BASELINE && v8_type(p, bytecodes) == c->type_bytecodes) {
 		v8_describe_array(p, positions, V8_TOLD_EXTRA);
 		p->told[V8_TOLD_BYTECODES] = bytecodes - 1 + c->bytecodes_start;
 		/* Their length is a Smi in all versions. */
-		if (v8_word(p, bytecodes, V8_LENGTH & ~7u, &word))
-			p->told[V8_TOLD_BYTECODES_SIZE] = v8_smi(word);
+		if (v8_word(p, bytecodes, V8_LENGTH_WORD, &word))
+			p->told[V8_TOLD_BYTECODES_SIZE] = v8_smi(p, word);
 	}
 	if (!p->lost)
 		env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));

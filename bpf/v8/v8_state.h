@@ -34,6 +34,7 @@ struct v8_walk {
 	__u64 name, inferred;		    /* strings */
 	__u64 part, part_skip, part_length; /* the position of v8_text */
 	__u64 tell_identity, tell_shared;   /* the object to copy; 0: none */
+	__u64 upper;			    /* the upper half of the isolate's pointers */
 	__u64 own_name, tell_name;	    /* a string that a function itself has; 0: none */
 	__u64 plain_map, plain_ns; /* functions with this map have no own name; valid for this
 				    * sample */
@@ -109,24 +110,84 @@ ENV_INLINE bool v8_is_pointer(__u64 v)
 	return (v & 3) == 1 && v > 4096 && v < WALK_ADDRESS_END;
 }
 
-/* Reads a word of an object, through a tagged pointer. */
+/* Reads eight bytes of an object, through a tagged pointer. */
 ENV_INLINE bool v8_word(const struct v8_walk *p, __u64 object, __u64 offset, __u64 *ret)
 {
 	return runtime_fetch(&p->copies, ret, sizeof(*ret), object - 1 + offset);
 }
 
+/* What depends on whether pointers are compressed is computed without a branch, each of which costs
+ * the verifier as much as the rest of the walk. */
+ENV_INLINE __u32 v8_word_bytes(const struct v8_walk *p)
+{
+	return 8 >> (p->config.compressed & 1);
+}
+
+/* The bits of a word of an object. */
+ENV_INLINE __u64 v8_word_mask(const struct v8_walk *p)
+{
+	return ~0ull >> (32 * (p->config.compressed & 1));
+}
+
+/* Completes a word of an object, read as eight bytes. near: a pointer into the same heap. */
+ENV_INLINE __u64 v8_whole(const struct v8_walk *p, __u64 word, __u64 near)
+{
+	const __u64 mask = v8_word_mask(p);
+
+	return (word & mask) | (near & ~mask);
+}
+
+/* Reads a word of an object that is a pointer or a Smi. */
+ENV_INLINE bool v8_tagged(const struct v8_walk *p, __u64 object, __u64 offset, __u64 *ret)
+{
+	__u64 word = 0;
+
+	if (!v8_word(p, object, offset, &word))
+		return false;
+	*ret = v8_whole(p, word, object);
+	return true;
+}
+
 /* A field of an object, of which `words` were read. */
 #define V8_FIELD(words, offset) ((words)[(offset) / 8 % V8_WORDS] >> ((offset)&7) * 8)
 
-ENV_INLINE __u32 v8_smi(__u64 word)
+/* The number of a Smi. */
+ENV_INLINE __u32 v8_smi(const struct v8_walk *p, __u64 word)
 {
-	return (__u32)(word >> 32);
+	const __u32 c = p->config.compressed & 1;
+
+	return (__u32)(word << 32 * c >> (32 + c));
+}
+
+ENV_INLINE bool v8_is_smi(const struct v8_walk *p, __u64 word)
+{
+	return !(word & (0xffffffffull >> 31 * (p->config.compressed & 1)));
+}
+
+/* After a string's map and hash, or an array's map. */
+#define V8_LENGTH_WORD 8
+/* Reads the word of a string whose upper half is its number of characters, or that of an array with
+ * its number of elements (v8_count). */
+ENV_INLINE bool v8_length(const struct v8_walk *p, __u64 object, __u64 *ret)
+{
+	return v8_word(p, object, V8_LENGTH_WORD - 4 * (p->config.compressed & 1), ret);
+}
+
+/* Where the elements of an array of these begin. */
+ENV_INLINE __u32 v8_elements(const struct v8_walk *p)
+{
+	return 2 * v8_word_bytes(p);
+}
+
+/* Where a string's characters or its other fields begin, after its map, its hash and its length. */
+ENV_INLINE __u32 v8_characters(const struct v8_walk *p)
+{
+	return 16 - 4 * (p->config.compressed & 1);
 }
 
 /* The number of elements of an array, from the word that has it. If that is none, too many. */
 ENV_INLINE __u64 v8_count(const struct v8_walk *p, __u64 word)
 {
-	/* Without a branch, each of which costs the verifier as much as the rest of the walk. */
 	const __u32 smi = p->config.array_plain - 1u; /* all bits, or none */
 
 	return (__u32)(word >> (32 & smi)) | (__u64)((__u32)word & smi) << 32;
@@ -155,8 +216,9 @@ ENV_INLINE __u32 v8_type(struct v8_walk *p, __u64 object)
 
 	if (!v8_is_pointer(object))
 		return V8_NO_TYPE;
-	if (!v8_word(p, object, 0, &map) || !v8_is_pointer(map) ||
-	    !v8_word(p, map, p->config.map_type & ~7u, &word)) {
+	/* Code and bytecodes may be in another heap than the maps. */
+	if (!v8_word(p, object, 0, &map) || !v8_is_pointer(v8_whole(p, map, p->upper)) ||
+	    !v8_word(p, v8_whole(p, map, p->upper), p->config.map_type & ~7u, &word)) {
 		p->lost = 1;
 		return V8_NO_TYPE;
 	}

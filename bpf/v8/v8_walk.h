@@ -132,8 +132,9 @@ ENV_INLINE __u64 v8_enters(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *r
 	/* Later, the register may hold another function. */
 	if (!w->leaf || w->regs_at || !v8_is_pointer(function) ||
 	    !v8_code_has(p, v8_function_code(p, function), pc) ||
-	    !v8_word(p, function, c->function_shared, ret_shared))
+	    !v8_tagged(p, function, c->function_shared, ret_shared))
 		return 0;
+	p->upper = function;
 	const __u32 kind = (__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND;
 	const __u64 identity = v8_shared(V8_ARGUMENTS_AND(w, p) * ret_shared);
 
@@ -163,8 +164,9 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 		*ret_shared = V8_NO_CODE;
 		return v8_mix(1, V8_REGEXP);
 	}
+	p->upper = function;
 	if (!v8_is_pointer(V8_MARKER(p)) || !v8_is_pointer(function) ||
-	    !v8_word(p, function, c->function_shared, &shared))
+	    !v8_tagged(p, function, c->function_shared, &shared))
 		return 0;
 	__u64 identity = v8_shared(V8_ARGUMENTS_AND(w, p) shared);
 
@@ -193,15 +195,15 @@ ENV_INLINE __u64 v8_runs(struct walk *w, struct v8_walk *p, __u64 pc, bool inter
 		__u64 code = V8_BYTECODES(p), table = 0;
 
 		/* V8 may create the table of positions only when it first needs it. */
-		if (v8_is_pointer(code) && v8_word(p, code, c->bytecodes_positions, &table))
+		if (v8_is_pointer(code) && v8_tagged(p, code, c->bytecodes_positions, &table))
 			identity ^= (__u64)v8_is_array(p, table) << 1;
 	}
 	if (p->kind == V8_INTERPRETED) {
-		__u64 offset = V8_OFFSET(p) >> 32, start = c->bytecodes_start - 1;
+		__u64 offset = v8_smi(p, V8_OFFSET(p)), start = c->bytecodes_start - 1;
 
 		if (p->handled_fp == w->fp && p->handled_ns == w->sample.time_ns)
 			offset = p->handled_offset;
-		if (!(__u32)V8_OFFSET(p) && offset >= start)
+		if (v8_is_smi(p, V8_OFFSET(p)) && offset >= start)
 			*ret_position = offset - start;
 	} else if (p->kind != V8_FUNCTION) {
 		*ret_position = pc - p->code_body;

@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include "common/base/bytes/numbers.h"
 
-#define MAX_RELAS (1u << 20)
 #define MAX_SYMBOLS (4u << 20)
 #define MAX_STRINGS (64u << 20)
 #define CHUNK_SYMBOLS 512
 #define MAX_CHAIN 4096	      /* symbols of one hash bucket */
 #define MAX_WORDS (64u << 20) /* bytes of a section that are searched */
-#define MAX_FIND (128u << 20)
+#define MAX_FIND (512u << 20)
 #define CHUNK_FIND (64u << 10)
 #define MAX_TEXT 128 /* bytes of a string that is searched, with both NULs */
+/* A result of callbacks that have what they looked for. No other result has this number. */
+#define FILLED 1000
 
 void elfview_init(struct elfview *im, const struct symfile *file)
 {
@@ -23,7 +24,7 @@ void elfview_init(struct elfview *im, const struct symfile *file)
 
 void elfview_done(struct elfview *im)
 {
-	free(im->relas);
+	relas_done(&im->relas);
 	funcbounds_free(im->bounds);
 	*im = (struct elfview){ 0 };
 }
@@ -315,66 +316,6 @@ int elfview_symbols(const struct elfview *im, bool dynamic, const char *prefix,
 
 /* --- relocations --- */
 
-static int by_offset(const void *a, const void *b)
-{
-	const Elf64_Rela *x = a, *y = b;
-
-	return x->r_offset < y->r_offset ? -1 : x->r_offset > y->r_offset;
-}
-
-/* Returns the first relocation at or after an address. */
-static size_t first_rela(const struct elfview *im, uint64_t address)
-{
-	size_t low = 0, high = im->rela_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (im->relas[middle].r_offset < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static int read_relas(struct elfview *im)
-{
-	static const char *const names[] = { ".rela.dyn", ".rela.plt" };
-	const struct symfile_section *s[2] = { NULL, NULL };
-	uint64_t total = 0;
-	int r = 0;
-
-	if (im->relas_tried)
-		return 0;
-	im->relas_tried = true;
-	for (int i = 0; i < 2; i++) {
-		if (symfile_section(im->file, names[i], &s[i]) != 0 || s[i]->type != SHT_RELA ||
-		    s[i]->size > symfile_size(im->file))
-			s[i] = NULL;
-		else
-			total += s[i]->size / sizeof(Elf64_Rela);
-	}
-	if (total > MAX_RELAS)
-		return SYMFILE_TOO_LARGE;
-	if (total == 0)
-		return 0;
-	im->relas = malloc(total * sizeof(*im->relas));
-	if (!im->relas)
-		return -ENOMEM;
-	for (int i = 0; r == 0 && i < 2; i++) {
-		uint64_t n = s[i] ? s[i]->size / sizeof(Elf64_Rela) : 0;
-
-		if (n == 0)
-			continue;
-		r = symfile_read(im->file, s[i]->offset, im->relas + im->rela_count,
-				 n * sizeof(Elf64_Rela));
-		im->rela_count += r ? 0 : n;
-	}
-	qsort(im->relas, im->rela_count, sizeof(im->relas[0]), by_offset);
-	return r;
-}
-
 /* Gives the value that a relocation stores. */
 static int apply(const struct elfview *im, const Elf64_Rela *rela, struct elfview_value *ret)
 {
@@ -405,39 +346,63 @@ static int apply(const struct elfview *im, const Elf64_Rela *rela, struct elfvie
 	return 0;
 }
 
+struct word_filling {
+	const struct elfview *im;
+	uint64_t address;
+	uint64_t *words;
+	size_t left; /* relocations that are still looked at: a file can have any number of them */
+};
+
+static int fill_word(void *ctx, const Elf64_Rela *rela)
+{
+	struct word_filling *x = ctx;
+	struct elfview_value value = { 0 };
+	const uint64_t distance = rela->r_offset - x->address;
+
+	if (!x->left--)
+		return FILLED;
+	if (distance % sizeof(*x->words))
+		return 0;
+	const int r = apply(x->im, rela, &value);
+
+	if (r == 0 && value.kind == ELFVIEW_ADDRESS)
+		x->words[distance / sizeof(*x->words)] = value.value;
+	return r;
+}
+
 int elfview_words(struct elfview *im, uint64_t address, uint64_t *ret, size_t n)
 {
+	struct word_filling x = { .im = im, .address = address, .words = ret, .left = 2 * n };
 	int r = elfview_read(im, address, ret, n * sizeof(*ret));
 
 	if (r == 0)
-		r = read_relas(im);
-	for (size_t i = r ? 0 : first_rela(im, address), most = i + 2 * n;
-	     r == 0 && i < im->rela_count && i < most; i++) {
-		const Elf64_Rela *rela = &im->relas[i];
-		struct elfview_value value = { 0 };
+		r = relas_within(&im->relas, im->file, address, address + n * sizeof(*ret),
+				 fill_word, &x);
+	return r == FILLED ? 0 : r;
+}
 
-		if (rela->r_offset - address >= n * sizeof(*ret))
-			break;
-		if ((rela->r_offset - address) % sizeof(*ret))
-			continue;
-		r = apply(im, rela, &value);
-		if (r == 0 && value.kind == ELFVIEW_ADDRESS)
-			ret[(rela->r_offset - address) / sizeof(*ret)] = value.value;
-	}
-	return r;
+struct word_finding {
+	const struct elfview *im;
+	struct elfview_value *value;
+};
+
+static int find_word(void *ctx, const Elf64_Rela *rela)
+{
+	const struct word_finding *x = ctx;
+	const int r = apply(x->im, rela, x->value);
+
+	return r ? r : FILLED;
 }
 
 int elfview_word(struct elfview *im, uint64_t address, struct elfview_value *ret)
 {
-	int r = read_relas(im);
+	struct word_finding x = { im, ret };
+
+	*ret = (struct elfview_value){ .kind = ELFVIEW_BYTES };
+	const int r = relas_within(&im->relas, im->file, address, address + 1, find_word, &x);
 
 	if (r)
-		return r;
-	*ret = (struct elfview_value){ .kind = ELFVIEW_BYTES };
-	size_t at = first_rela(im, address);
-
-	if (at < im->rela_count && im->relas[at].r_offset == address)
-		return apply(im, &im->relas[at], ret);
+		return r == FILLED ? 0 : r;
 	return elfview_read(im, address, &ret->value, sizeof(ret->value));
 }
 
@@ -450,18 +415,28 @@ static void add_place(uint64_t address, uint64_t *at, size_t n, size_t *count)
 		at[(*count)++] = address;
 }
 
+struct place_finding {
+	uint64_t to, *at;
+	size_t n, count;
+};
+
+static int find_place(void *ctx, const Elf64_Rela *rela)
+{
+	struct place_finding *x = ctx;
+
+	if (ELF64_R_TYPE(rela->r_info) == R_X86_64_RELATIVE && (uint64_t)rela->r_addend == x->to)
+		add_place(rela->r_offset, x->at, x->n, &x->count);
+	return 0;
+}
+
 int elfview_pointers(struct elfview *im, uint64_t to, uint64_t *ret, size_t n, size_t *ret_count)
 {
 	static const char *const sections[] = { ".data.rel.ro", ".data", ".rodata" };
 	const struct symfile_section *s;
 	uint64_t words[512];
-	size_t count = 0;
-	int r = read_relas(im);
+	struct place_finding x = { .to = to, .at = ret, .n = n };
+	int r = relas_all(&im->relas, im->file, find_place, &x);
 
-	for (size_t i = 0; r == 0 && i < im->rela_count; i++)
-		if (ELF64_R_TYPE(im->relas[i].r_info) == R_X86_64_RELATIVE &&
-		    (uint64_t)im->relas[i].r_addend == to)
-			add_place(im->relas[i].r_offset, ret, n, &count);
 	for (size_t k = 0; r == 0 && k < sizeof(sections) / sizeof(sections[0]); k++) {
 		if (symfile_section(im->file, sections[k], &s) != 0 || s->type == SHT_NOBITS ||
 		    s->size > MAX_WORDS)
@@ -473,12 +448,12 @@ int elfview_pointers(struct elfview *im, uint64_t to, uint64_t *ret, size_t n, s
 			r = symfile_read(im->file, s->offset + from, words, bytes);
 			for (size_t i = 0; r == 0 && i < bytes / 8; i++)
 				if (words[i] == to)
-					add_place(s->addr + from + i * 8, ret, n, &count);
+					add_place(s->addr + from + i * 8, ret, n, &x.count);
 			if (left <= sizeof(words))
 				break;
 		}
 	}
-	*ret_count = count;
+	*ret_count = x.count;
 	return r;
 }
 

@@ -12,13 +12,12 @@
 
 #include <elf.h>
 #include "common/names/elf/funcbounds.h"
+#include "common/names/elf/relas.h"
 #include "common/names/elf/symfile.h"
 
 struct elfview {
 	const struct symfile *file; /* borrowed */
-	Elf64_Rela *relas;	    /* owned; read when first needed */
-	size_t rela_count;
-	bool relas_tried;
+	struct relas relas;
 	struct funcbounds *bounds; /* owned; NULL until first needed */
 };
 

@@ -2,7 +2,7 @@
 /*
  * Offsets that follow from the version of V8. Most builds export more of them (v8.c); exported
  * values take precedence. Each line is that of its version's release builds for x86-64 without
- * pointer compression.
+ * pointer compression, or with it if the line says so.
  */
 #include "common/names/runtime/v8/v8.h"
 
@@ -11,7 +11,16 @@
 /* The same in all versions of the table. */
 #define COMMON \
 	.map_type = 12, .script_source = 8, .script_name = 16, .script_line = 24, \
-	.script_ends = 56, .script_id = 64, .shared_data = 8, .deopt_inlined = 24
+	.script_ends = 56, .script_id = 64, .shared_data = 8, .deopt_inlined = 24, \
+	.string_data = 24
+/* Builds that compress pointers. Code is not found in them. */
+#define COMPRESSED_156 \
+	.compressed = 1, .map_type = 8, .script_source = 4, .script_name = 8, .script_line = 12, \
+	.script_ends = 28, .script_id = 32, .script_url = 60, .function_shared = 16, \
+	.shared_data = 4, .shared_scope = 12, .shared_script = 20, .shared_literal = 36, \
+	.scope_flags = 4, .scope_locals = 12, .scope_first = 24, .scope_range = 16, \
+	.scope_module = 6, .scope_inlined_locals = 75, .frame_bytecodes = 32, .array_plain = 1, \
+	.string_data = 20, .kind_baseline = 255, .kind_interpreted = 254
 #define ALL COMMON, .frame_bytecodes = 32, .descriptors_first = 24
 #define ALL_141 COMMON, .frame_bytecodes = 32, .descriptors_first = 32
 /* Frames do not hold the number of arguments. */
@@ -148,19 +157,26 @@ static const struct {
 	  { ALL_141, SCRIPT_149, FUNCTION_129, SCOPE_129(6), CODE_136(10), DEOPT_136,
 	    .array_plain = 1, WASM_129(48, 8, 104, 232, 44, 8),
 	    BYTECODES(64, 24), TYPES(128, 185, 205, 276) } },
+	{ VERSION(15, 6), VERSION(15, 6), 3, 0,
+	  { COMPRESSED_156, BYTECODES(36, 12), TYPES(128, 185, 205, 279) } },
+	{ VERSION(15, 8), VERSION(15, 8), 3, 0,
+	  { COMPRESSED_156, BYTECODES(36, 12), TYPES(128, 185, 205, 280) } },
 };
 /* clang-format on */
 
-bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming)
+bool v8_layout(const struct v8_version *v, bool compressed, struct v8_config *ret,
+	       struct v8_naming *ret_naming)
 {
 	const uint32_t version = VERSION(v->major, v->minor);
 
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
 		if (v->major < 256 && v->minor < 256 && version >= layouts[i].first &&
-		    version <= layouts[i].last) {
+		    version <= layouts[i].last && layouts[i].c.compressed == compressed) {
 			*ret = layouts[i].c;
 			ret_naming->position_flags = layouts[i].position_flags;
 			ret_naming->safepoints = layouts[i].safepoints;
+			/* One flag fewer comes before it. */
+			ret_naming->kind_shift = version < VERSION(15, 6) ? 17 : 16;
 			return true;
 		}
 	}

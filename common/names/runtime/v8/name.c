@@ -21,6 +21,7 @@ struct function {
 	struct object_memory *memory;
 	struct span ends; /* the ends of lines as Smis, or the script's text */
 	bool all_ends;	  /* no end of a line is missing */
+	unsigned kind_shift;
 	struct runtime_text name, source;
 };
 
@@ -72,9 +73,8 @@ static void make_path(struct runtime_text *t)
 /* --- one function --- */
 
 /* Names functions that a class has without any in its text, and those without a name. */
-static void name_by_kind(struct runtime_text *name, uint64_t scope_flags)
+static void name_by_kind(struct runtime_text *name, unsigned kind)
 {
-	const unsigned kind = scope_flags >> 17 & 31;
 	/* V8 14.6 has two kinds of static initializers. */
 	const char *s = kind == 24		   ? "<instance_members_initializer>"
 			: kind == 25 || kind == 26 ? "<static_initializer>"
@@ -130,7 +130,7 @@ static void name_other(struct function *f)
 }
 
 static int read_function(struct object_memory *m, uint64_t address, uint64_t check,
-			 struct function *ret)
+			 unsigned kind_shift, struct function *ret)
 {
 	const uint8_t *at;
 	int r = object_memory_get(m, address, V8_TOLD_WORDS * 8, 0, &at);
@@ -145,7 +145,7 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 
 	const uint64_t *told = ret->told;
 
-	*ret = (struct function){ .memory = m };
+	*ret = (struct function){ .memory = m, .kind_shift = kind_shift };
 	memcpy(ret->told, at, sizeof(ret->told));
 	ret->ends = piece(m, told[V8_TOLD_ENDS], told[V8_TOLD_ENDS_SIZE], V8_ENDS_BYTES);
 	ret->all_ends = ret->ends.len == told[V8_TOLD_ENDS_SIZE];
@@ -163,7 +163,7 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 	/* Text that was made at run time has no file. */
 	if (!ret->source.len)
 		runtime_append(&ret->source, "[eval]", strlen("[eval]"));
-	name_by_kind(&ret->name, told[V8_TOLD_KIND] >> 32);
+	name_by_kind(&ret->name, told[V8_TOLD_KIND] >> 32 >> kind_shift & 31);
 	return 0;
 }
 
@@ -323,7 +323,7 @@ static int read_called(const struct inlining *i, uint32_t call, struct function 
 	struct object_memory *m = key ? object_memory_other(i->outer->memory, key, v8_check(key))
 				      : NULL;
 
-	return m ? read_function(m, key, v8_check(key), ret) : RUNTIME_GONE;
+	return m ? read_function(m, key, v8_check(key), i->outer->kind_shift, ret) : RUNTIME_GONE;
 }
 
 #define NESTED 32 /* levels of nested inlined calls */
@@ -426,13 +426,14 @@ int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 {
 	struct v8_naming n;
 	struct function *f = malloc(sizeof(*f));
-	int r = f ? read_function(m, address, check, f) : -ENOMEM;
+
+	memcpy(&n, b->naming, sizeof(n));
+	int r = f ? read_function(m, address, check, n.kind_shift, f) : -ENOMEM;
 
 	if (r) {
 		free(f);
 		return r;
 	}
-	memcpy(&n, b->naming, sizeof(n));
 	runtime_append(&ret->system_name, f->name.bytes, f->name.len);
 	runtime_append(&ret->name, f->name.bytes, f->name.len);
 	runtime_append(&ret->source, f->source.bytes, f->source.len);

@@ -94,6 +94,30 @@ static uint16_t find_frame(const struct elfview *im, const struct v8_builtins *b
 	return at ? (uint16_t)(at - code) : 0;
 }
 
+/* The interpreter's entry begins by loading the function's description: mov r11d, [rdi + d]; or
+ * r11, r14. Without compression it loads 64 bits. */
+static bool compresses_pointers(const struct elfview *im, const struct v8_builtins *b)
+{
+	static const uint8_t loads[] = { 0x44, 0x8b, 0x5f }, completes[] = { 0x4d, 0x0b, 0xde };
+	uint8_t code[7];
+
+	return elfview_read(im, b->start + b->at[b->entry].offset, code, sizeof(code)) == 0 &&
+	       memcmp(code, loads, sizeof(loads)) == 0 &&
+	       memcmp(code + 4, completes, sizeof(completes)) == 0;
+}
+
+/* With V8's sandbox, objects have numbers of entries in tables instead of addresses outside of the
+ * heap. So the interpreter's entry soon turns the number of the bytecodes into an index: shr r10d,
+ * NUMBER. */
+static bool has_sandbox(const struct elfview *im, const struct v8_builtins *b)
+{
+	static const uint8_t shifts[] = { 0x41, 0xc1, 0xea };
+	uint8_t code[32];
+
+	return elfview_read(im, b->start + b->at[b->entry].offset, code, sizeof(code)) == 0 &&
+	       memmem(code, sizeof(code), shifts, sizeof(shifts));
+}
+
 /* --- bytecodes --- */
 
 /*
@@ -228,12 +252,22 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 		return r < 0 ? r : RUNTIME_NOT_MINE;
 	snprintf(ret->name, sizeof(ret->name), "V8 %u.%u.%u.%u", v.major, v.minor, v.build,
 		 v.patch);
-	if (!v8_layout(&v, &c, &n))
+	if (!v8_layout(&v, false, &c, &n) && !v8_layout(&v, true, &c, &n))
 		return 0;
 
 	r = v8_builtins_find(im, &b);
-	if (r || symfile_offset(im->file, b->start, &offset, &left) != 0)
+	if (r)
 		return r < 0 ? r : 0;
+
+	const bool compressed = compresses_pointers(im, b);
+
+	if (symfile_offset(im->file, b->start, &offset, &left) != 0 ||
+	    !v8_layout(&v, compressed, &c, &n)) {
+		v8_builtins_free(b);
+		return 0;
+	}
+	if (compressed && has_sandbox(im, b))
+		c.string_data = 0;
 	read_told(im, &c);
 	if (c.group_table) {
 		const uint64_t group = find_group(im);
@@ -269,7 +303,7 @@ static bool is_sane(const struct runtime_build *b)
 	struct v8_naming n;
 
 	memcpy(&n, b->naming, sizeof(n));
-	return n.bytecodes <= V8_BYTECODE_COUNT && n.position_flags < 8;
+	return n.bytecodes <= V8_BYTECODE_COUNT && n.position_flags < 8 && n.kind_shift < 32;
 }
 
 static int print(const struct runtime_build *b, struct buf *ret)

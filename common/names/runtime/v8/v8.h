@@ -16,6 +16,7 @@ struct v8_naming {
 				  * no lines */
 	uint16_t position_flags; /* low bits of a place in a table of positions; 0: its sign */
 	uint16_t safepoints;	 /* offset of the number of safepoints in their table */
+	uint16_t kind_shift;	 /* where the kind of a function is in the flags of its scope */
 	uint8_t size[V8_SCALES][V8_BYTECODE_COUNT];
 };
 static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
@@ -24,7 +25,8 @@ static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
 /* Fills the offsets of fields that follow from the version. Returns false if the version is not
  * known. */
-bool v8_layout(const struct v8_version *v, struct v8_config *ret, struct v8_naming *ret_naming);
+bool v8_layout(const struct v8_version *v, bool compressed, struct v8_config *ret,
+	       struct v8_naming *ret_naming);
 
 /* --- tables of positions (positions.c) --- */
 
