@@ -82,7 +82,8 @@ struct v8_config {
 	UW_U8 compressed;  /* 1: the build compresses pointers */
 	/* In an external string, the address of its characters; 0: not known. */
 	UW_U8 string_data;
-	UW_U8 zero[4];
+	UW_U8 scope_classless; /* 1: no flag of a scope tells of its class; later ones are lower */
+	UW_U8 zero[3];
 };
 
 /* A builtin may set up a frame, and then the code has the function's number. */

@@ -320,7 +320,7 @@ ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 		return 0;
 	__u32 flags = (__u32)(word >> (c->scope_flags & 7) * 8);
 	__u64 at = scope - 1 + c->scope_first, name = 0, inferred = 0;
-	const __u32 each = v8_word_bytes(p);
+	const __u32 each = v8_word_bytes(p), classless = c->scope_classless & 1;
 
 	p->told[V8_TOLD_KIND] |= (__u64)flags << 32;
 
@@ -328,9 +328,10 @@ ENV_FUNCTION __u32 v8_read_scope(V8_PARAMETERS_AND __u64 scope)
 	/* Each local has a name and a word, or all names are in one table. */
 	at += each * ((locals < c->scope_inlined_locals ? locals : 1) + locals);
 	at += (flags & 15) == c->scope_module ? each : 0;
-	at += flags >> 10 & 1 ? each : 0; /* the variable of its class */
+	at += (flags >> 10 & 1) > classless ? each : 0; /* the variable of its class */
 	/* A word tells where `this` is, on the stack or in a context. */
 	at += c->scope_receiver && (flags >> 7 & 3) % 3 ? each : 0;
+	flags <<= classless;
 	if (flags >> 12 & 3) {
 		runtime_fetch(&p->copies, &name, 8, at);
 		at += 2 * each;

@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct runtime_build b = { .known = true, .config.runtime = RUNTIME_V8 };
 	struct runtime_object o = { 0 };
-	struct v8_naming n = { .kind_shift = 17 };
+	struct v8_naming n = { .kind_shift = 17, .before_first = 1 };
 
 	if (size < 1 + OBJECTS * TOLD_BYTES)
 		return 0;

@@ -66,7 +66,9 @@ static int name_with(const struct v8_naming *n, struct copy *c, uint64_t identit
 
 static int name(struct copy *c, uint64_t identity, struct runtime_object *ret)
 {
-	return name_with(&(struct v8_naming){ .kind_shift = 17 }, c, identity, ret);
+	static const struct v8_naming n = { .kind_shift = 17, .before_first = 1 };
+
+	return name_with(&n, c, identity, ret);
 }
 
 static bool is(const struct runtime_text *t, const char *s)
@@ -112,7 +114,8 @@ Test(v8, versions_in_text_are_those_of_v8)
 Test(v8, positions_are_those_of_the_table)
 {
 	static const uint32_t expected[][2] = { { 0, 28 }, { 0, 42 }, { 2, 58 }, { 4, 63 } };
-	struct v8_positions p = { .rest = { inner_positions, sizeof(inner_positions) } };
+	struct v8_positions p = { .rest = { inner_positions, sizeof(inner_positions) },
+				  .before_first = 1 };
 	struct v8_position next;
 	uint32_t count = 0, last = 0;
 
@@ -133,7 +136,7 @@ Test(v8, positions_are_those_of_the_table)
 Test(v8, places_of_newer_tables_have_flags_and_no_sign)
 {
 	static const uint8_t table[] = { 0x02, 0x74, 0x07, 0x38, 0x0b, 0x40 };
-	struct v8_positions p = { .rest = { table, sizeof(table) }, .flags = 2 };
+	struct v8_positions p = { .rest = { table, sizeof(table) }, .flags = 2, .before_first = 1 };
 	struct v8_position next;
 
 	cr_assert(v8_positions_next(&p, &next));

@@ -104,6 +104,12 @@ static const struct {
 	uint16_t position_flags, safepoints;
 	struct v8_config c;
 } layouts[] = {
+	{ VERSION(7, 8), VERSION(7, 9), 0, 0,
+	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, .scope_classless = 1, CODE_84(64),
+	    DEOPT_OLD, BYTECODES(54, 32), TYPES(64, 72, 123, 136) } },
+	{ VERSION(8, 1), VERSION(8, 1), 0, 0,
+	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, .scope_classless = 1, CODE_84(64),
+	    DEOPT_OLD, BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
 	{ VERSION(8, 4), VERSION(8, 4), 0, 0,
 	  { ALL_OLD, SCRIPT_OLD, FUNCTION_OLD, SCOPE_84, CODE_84(96), DEOPT_OLD,
 	    WASM(10, 5, 128, 0, 136, 296, 60, 0), BYTECODES(54, 32), TYPES(64, 133, 117, 130) } },
@@ -175,8 +181,10 @@ bool v8_layout(const struct v8_version *v, bool compressed, struct v8_config *re
 			*ret = layouts[i].c;
 			ret_naming->position_flags = layouts[i].position_flags;
 			ret_naming->safepoints = layouts[i].safepoints;
+			ret_naming->before_first = version >= VERSION(8, 4);
 			/* One flag fewer comes before it. */
-			ret_naming->kind_shift = version < VERSION(15, 6) ? 17 : 16;
+			ret_naming->kind_shift =
+				layouts[i].c.scope_classless || version >= VERSION(15, 6) ? 16 : 17;
 			return true;
 		}
 	}

@@ -443,6 +443,7 @@ int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		.rest = piece(m, f->told[V8_TOLD_POSITIONS], f->told[V8_TOLD_POSITIONS_SIZE],
 			      V8_POSITIONS_BYTES),
 		.flags = n.position_flags,
+		.before_first = n.before_first,
 	};
 
 	switch ((uint32_t)f->told[V8_TOLD_KIND]) {

@@ -67,8 +67,8 @@ bool v8_positions_next(struct v8_positions *p, struct v8_position *ret)
 	p->code += code;
 	p->raw = (int64_t)((uint64_t)p->raw + (uint64_t)position);
 	*ret = v8_position_of(p->raw);
-	/* Count from a function's entry, which is before its first bytecode. */
-	ret->code = p->code ? (uint32_t)p->code - 1 : 0;
+	/* A function's entry is before its first bytecode. */
+	ret->code = p->code ? (uint32_t)p->code - p->before_first : 0;
 	return true;
 }
 

@@ -303,7 +303,8 @@ static bool is_sane(const struct runtime_build *b)
 	struct v8_naming n;
 
 	memcpy(&n, b->naming, sizeof(n));
-	return n.bytecodes <= V8_BYTECODE_COUNT && n.position_flags < 8 && n.kind_shift < 32;
+	return n.bytecodes <= V8_BYTECODE_COUNT && n.position_flags < 8 && n.kind_shift < 32 &&
+	       n.before_first <= 1;
 }
 
 static int print(const struct runtime_build *b, struct buf *ret)

@@ -16,6 +16,7 @@ struct v8_naming {
 				  * no lines */
 	uint16_t position_flags; /* low bits of a place in a table of positions; 0: its sign */
 	uint16_t safepoints;	 /* offset of the number of safepoints in their table */
+	uint16_t before_first;	 /* 1: tables of positions count from before the first bytecode */
 	uint16_t kind_shift;	 /* where the kind of a function is in the flags of its scope */
 	uint8_t size[V8_SCALES][V8_BYTECODE_COUNT];
 };
@@ -36,8 +37,8 @@ bool v8_layout(const struct v8_version *v, bool compressed, struct v8_config *re
  * or of an instruction.
  */
 struct v8_positions {
-	struct span rest; /* borrowed */
-	unsigned flags;	  /* position_flags of the build */
+	struct span rest;	      /* borrowed */
+	unsigned flags, before_first; /* as in the build's v8_naming */
 	int64_t code, raw;
 };
 struct v8_position {

@@ -18,7 +18,7 @@
 #define SECTION_MAX (64u << 20) /* bytes of it that are searched */
 #define CHUNK (64u << 10)
 #define TEXT_MAX 32u   /* bytes of a version's text, with its NUL */
-#define MAJOR_FIRST 8u /* older versions, and other software's, do not count */
+#define MAJOR_FIRST 7u /* older versions, and other software's, do not count */
 #define MAJOR_LAST 31u
 #define BUILD_FIRST 16u
 
