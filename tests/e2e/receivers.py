@@ -93,14 +93,14 @@ class GrpcReceiver(Receiver):
     """gRPC by grpcio, an implementation that is not ours. A step gets the context, and returns the
     response or aborts."""
 
-    def __init__(self, plan=(), tls=None, port=0):
+    def __init__(self, plan=(), tls=None, port=0, host="127.0.0.1"):
         super().__init__(plan)
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(4),
                                   options=[("grpc.so_reuseport", 0)])
         handler = grpc.unary_unary_rpc_method_handler(self.export)
         self.server.add_generic_rpc_handlers(
             [grpc.method_handlers_generic_handler(SERVICE, {"Export": handler})])
-        address = f"127.0.0.1:{port or spare_port()}"
+        address = f"{host}:{port or spare_port()}"
         self.port = (self.server.add_secure_port(address, tls) if tls
                      else self.server.add_insecure_port(address))
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"

@@ -4,6 +4,7 @@ files that follow each other in a folder, and probabilistic profiling. Only loop
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,13 +49,14 @@ class Manager:
 
 
 class Service:
-    """profpipe run with a settings file and a manager; the with statement ends it."""
+    """profpipe run with a settings file and a manager; the with statement ends it. prefix: words
+    before the command."""
 
-    def __init__(self, tmp_path, lines, *args, **env):
+    def __init__(self, tmp_path, lines, *args, prefix=(), **env):
         self.file, self.err = tmp_path / "profpipe.conf", tmp_path / "stderr"
         self.manager = Manager()
         self.write(lines)
-        self.argv = [f"{BUILD}/profpipe", "run", "--settings", self.file, *map(str, args)]
+        self.argv = [*prefix, f"{BUILD}/profpipe", "run", "--settings", self.file, *map(str, args)]
         self.env = {**os.environ, "NOTIFY_SOCKET": f"@{self.manager.name}", **env}
 
     def write(self, lines):
@@ -267,6 +269,32 @@ def test_another_receiver_gets_all_from_a_reload_on(tmp_path):
         m = re.search(r"OTLP: (\d+) requests with (\d+) samples; (\d+) delivered", said)
         assert m and int(m[1]) == int(m[3]) == len(a.taken) + len(b.taken), said
         assert count([a, b]) == int(m[2]) > 20, said
+
+
+def test_a_replaced_file_of_names_is_followed(tmp_path):
+    """prof-send may open only the files that existed when it started."""
+    etc = tmp_path / "etc"
+    shutil.copytree("/etc", etc, symlinks=True)
+
+    def collector_is_at(address):
+        new = etc / "hosts.new"
+        new.write_text(f"127.0.0.1 localhost\n{address} collector.test\n")
+        new.rename(etc / "hosts")
+    collector_is_at("127.0.0.1")
+    enter = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', etc]
+    with spinner() as pid, GrpcReceiver() as a, GrpcReceiver(port=a.port, host="127.0.0.2") as b:
+        lines = [*GOOD[:2], "window = 3", "window-jitter = 0", f"pid = {pid}",
+                 f"otlp = http://collector.test:{a.port}"]
+        with Service(tmp_path, lines, "-v", prefix=enter) as s:
+            assert a.wait(1), s.said()
+            collector_is_at("127.0.0.2")
+            assert b.wait(2, 60), s.said()
+            had = len(a.taken)
+            status, said = s.end()
+        assert status == 0 and "/etc/hosts has changed" in said, said
+        assert len(a.taken) == had and not a.wrong and not b.wrong
+        m = re.search(r"OTLP: (\d+) requests with (\d+) samples; (\d+) delivered", said)
+        assert m and int(m[1]) == int(m[3]) == len(a.taken) + len(b.taken), said
 
 
 def test_a_reload_refuses_fixed_settings_by_name(tmp_path):

@@ -128,7 +128,8 @@ static int prepare(struct relas *r, const struct symfile *f)
 		r->tried = true;
 		return e;
 	}
-	qsort(r->rest, r->rest_count, sizeof(*r->rest), by_offset);
+	if (r->rest_count)
+		qsort(r->rest, r->rest_count, sizeof(*r->rest), by_offset);
 	return 0;
 }
 

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/run/daemon.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "common/base/bytes/hash.h"
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
+#include "common/base/files/smallfile.h"
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
 #include "tools/profpipe/run/run.h"
 #include "tools/profpipe/run/service/probabilistic.h"
 
-#define STATE_MS 10000	     /* between two reports to the service manager */
-#define HANDED_NS 200000000u /* time for a request to reach prof-send */
-#define RENEW_MS 30000	     /* how long a prof-send may go on delivering before it is replaced */
-#define HOUR_MS 3600000	     /* in this time each tool may log CHILD_LINES_MAX lines */
+#define STATE_MS 10000	      /* between two reports to the service manager */
+#define HANDED_NS 200000000u  /* time for a request to reach prof-send */
+#define RENEW_MS 30000	      /* how long a prof-send may go on delivering before it is replaced */
+#define NAMES_MS 5000	      /* between two looks at the files for name resolution */
+#define NAMES_MAX (16u << 10) /* bytes of each of them that count */
+#define HOUR_MS 3600000	      /* in this time each tool may log CHILD_LINES_MAX lines */
 
 /* Serves metrics at the address of the settings. */
 static int serve(struct daemon *d)
@@ -95,6 +100,56 @@ static void throw_coin(struct run *r)
 	d->told_ns = 0;
 }
 
+/* --- another prof-send --- */
+
+/* Plans to replace prof-send. */
+static void renew(struct run *r)
+{
+	struct daemon *d = r->daemon;
+
+	d->renews = true;
+	d->renews_ns = clock_mono_ns();
+	d->made_ns = 0;
+	d->requests = run_tool(r, DEPLOY_EXPORT)->last.requests;
+}
+
+static uint64_t hash_names(void)
+{
+	static const char *const paths[] = { "/etc/resolv.conf", "/etc/hosts" };
+	char text[NAMES_MAX];
+	uint64_t hash = HASH_START;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const ssize_t n = smallfile_read(AT_FDCWD, paths[i], text, sizeof(text));
+
+		hash = hash_bytes(hash, text, n > 0 ? (size_t)n : 0);
+		hash = hash_bytes(hash, &n, sizeof(n));
+	}
+	return hash ? hash : 1;
+}
+
+/* Replaces prof-send when the files by which it resolves names have changed. Its confinement allows
+ * only those that existed when it started. While another program writes them, waits. */
+static void follow_names(struct run *r)
+{
+	struct daemon *d = r->daemon;
+
+	if (!r->o->otlp.endpoints || (d->names_ns && run_ms_since(d->names_ns) < NAMES_MS))
+		return;
+	const uint64_t names = hash_names();
+	const bool settled = names == d->names;
+
+	d->names_ns = clock_mono_ns();
+	d->names = names;
+	if (!d->used_names)
+		d->used_names = names;
+	if (names == d->used_names || !settled)
+		return;
+	d->used_names = names;
+	log_info("/etc/resolv.conf or /etc/hosts has changed: prof-send will be restarted");
+	renew(r);
+}
+
 /* --- reloading --- */
 
 static bool same(const char *a, const char *b)
@@ -114,15 +169,11 @@ static void follow(struct run *r, const struct options *before)
 	if (!same(r->o->metrics, before->metrics) ||
 	    (r->o->metrics && !metrics_listens(&r->daemon->metrics)))
 		(void)serve(r->daemon);
-	if (!otlp_equal(&r->o->otlp, &before->otlp)) {
-		r->daemon->renews = true;
-		r->daemon->renews_ns = clock_mono_ns();
-		r->daemon->made_ns = 0;
-		r->daemon->requests = run_tool(r, DEPLOY_EXPORT)->last.requests;
-	}
+	if (!otlp_equal(&r->o->otlp, &before->otlp))
+		renew(r);
 }
 
-/* Replaces prof-send so that it delivers to other receivers. Requests that prof-export makes
+/* Replaces prof-send if that is planned. Requests that prof-export makes
  * meanwhile are dropped. So the old prof-send is stopped right after it has delivered a request,
  * because the next request is then seconds away. It must have reported that delivery itself, a
  * moment after the request was made. */
@@ -190,6 +241,7 @@ void daemon_turn(struct run *r)
 		throw_coin(r);
 	if (r->phase == RUN_SAMPLING) {
 		tell_life(r);
+		follow_names(r);
 		renew_sender(r);
 	}
 	if (r->phase == RUN_SAMPLING && (!d->told_ns || run_ms_since(d->told_ns) >= STATE_MS)) {

@@ -29,7 +29,10 @@ struct daemon {
 	uint64_t renews_ns; /* since when it is to be restarted */
 	uint64_t requests;  /* that prof-export has made */
 	uint64_t made_ns;   /* when prof-export made the latest request since then; 0: none */
-	unsigned reports;   /* number of prof-bpf's reports at the latest watchdog message */
+	/* When the files for name resolution were last read, a hash of them, and that of the ones
+	 * that prof-send uses; 0: not read yet. */
+	uint64_t names_ns, names, used_names;
+	unsigned reports; /* number of prof-bpf's reports at the latest watchdog message */
 };
 
 /* Prepares the state of a service. s: borrowed until the run is over. Returns 0, or -errno, logged,
