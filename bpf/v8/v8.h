@@ -73,7 +73,7 @@ struct v8_config {
 	UW_U8 wasm_jumps; /* in an instance: the address of the table of jumps */
 	/* In an instance: the object that stands for it; 0: the instance itself. */
 	UW_U8 wasm_instance;
-	UW_U8 wasm_module; /* in that object: its module */
+	UW_U8 wasm_module; /* in that object: its module; 0: not known, nor what leads on from it */
 	/* 32 bits, in the module's description: the number of imported functions. */
 	UW_U8 wasm_imported;
 	/* Kind of the code that calls WebAssembly from JavaScript; 0: not known. */

@@ -433,7 +433,7 @@ ENV_FUNCTION __u32 v8_wasm_describe(V8_PARAMETERS_AND __u64 instance)
 		p->lost = 1;
 		return 0;
 	}
-	if (!v8_word(p, instance, c->wasm_jumps, &jumps) || !compiled ||
+	if (!c->wasm_module || !v8_word(p, instance, c->wasm_jumps, &jumps) || !compiled ||
 	    !runtime_read(compiled + c->wasm_bytes - V8_WASM_DESCRIBED, &module) ||
 	    !runtime_read(module + (c->wasm_imported & ~7u), &word))
 		return 0;

@@ -7,11 +7,10 @@
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
 
-/* Limits for showing a remedy: it concerns one in this many samples of a runtime. Remedies for
- * truncated stacks make the program slower. A few stacks are truncated even if the remedy is in
- * use. */
-#define REMEDY_LEAST_TRUNCATED 10
-#define REMEDY_LEAST_UNNAMED 100
+/* A remedy is shown if it concerns one in this many samples of a runtime. Remedies for truncated
+ * stacks make the program slower. A few stacks are truncated even if the remedy is in use, and a
+ * few functions have no names while profpipe gets to know a program. */
+#define REMEDY_LEAST 10
 #define ENOUGH_STEP 8ul /* MiB: suggest round sizes */
 
 static const struct remedy {
@@ -31,13 +30,13 @@ static size_t add_remedies(const struct status *f, struct account_line *ret)
 		const uint64_t truncated = f->runtime_truncated[i], unnamed = f->runtime_unnamed[i],
 			       all = f->runtime_samples[i];
 
-		if (r->name && r->whole && truncated && truncated >= all / REMEDY_LEAST_TRUNCATED)
+		if (r->name && r->whole && truncated && truncated >= all / REMEDY_LEAST)
 			ret[n++] = (struct account_line){ .kind = ACCOUNT_REMEDY,
 							  .word = r->name,
 							  .text = r->whole,
 							  .what = "truncated",
 							  .count = truncated };
-		if (r->name && r->named && unnamed && unnamed >= all / REMEDY_LEAST_UNNAMED)
+		if (r->name && r->named && unnamed && unnamed >= all / REMEDY_LEAST)
 			ret[n++] =
 				(struct account_line){ .kind = ACCOUNT_REMEDY,
 						       .word = r->name,

@@ -74,7 +74,7 @@ Test(account, lines_come_by_kind)
 	f.truncated[0] = 4;
 	f.runtime_samples[0] = 500;
 	f.runtime_truncated[0] = 50;
-	f.runtime_unnamed[0] = 4; /* less than one in a hundred */
+	f.runtime_unnamed[0] = 49; /* less than one in ten */
 	cr_assert_eq(account_lines(&f, l), 4);
 	cr_assert(l[0].kind == ACCOUNT_TRUNCATED && l[0].count == 5 &&
 		  strcmp(l[0].word, "no-rows") == 0);
@@ -83,8 +83,12 @@ Test(account, lines_come_by_kind)
 		  strcmp(l[2].word, "sideband") == 0);
 	cr_assert(l[3].kind == ACCOUNT_REMEDY && l[3].count == 50 &&
 		  strcmp(l[3].word, "java") == 0);
-	f.runtime_truncated[0] = 49; /* less than one in ten */
+	f.runtime_truncated[0] = 49;
 	cr_assert_eq(account_lines(&f, l), 3);
+	f.runtime_unnamed[0] = 50;
+	cr_assert_eq(account_lines(&f, l), 4);
+	cr_assert(l[3].kind == ACCOUNT_REMEDY && l[3].count == 50 &&
+		  strcmp(l[3].what, "with functions that have no name") == 0);
 }
 
 /* The largest values of a status word fit. */

@@ -61,8 +61,11 @@ static bool read_number(const struct elfview *im, const char *name, int32_t *ret
 	       elfview_read(im, s.value, ret, sizeof(*ret)) == 0;
 }
 
-static void read_told(const struct elfview *im, struct v8_config *c)
+/* Returns the number of values that the build exports. */
+static unsigned read_told(const struct elfview *im, struct v8_config *c)
 {
+	unsigned n = 0;
+
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
 		int32_t v;
 
@@ -73,7 +76,9 @@ static void read_told(const struct elfview *im, struct v8_config *c)
 		const uint16_t word = (uint16_t)(v * told[i].times);
 
 		memcpy((uint8_t *)c + told[i].at, &word, told[i].bytes);
+		n++;
 	}
+	return n;
 }
 
 /* --- builtins --- */
@@ -268,7 +273,10 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	}
 	if (compressed && has_sandbox(im, b))
 		c.string_data = 0;
-	read_told(im, &c);
+	/* How WebAssembly's modules are described depends on how V8 was built, and is known only of
+	 * builds for Node.js. */
+	if (!read_told(im, &c))
+		c.wasm_module = 0;
 	if (c.group_table) {
 		const uint64_t group = find_group(im);
 
