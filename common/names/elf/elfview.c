@@ -350,7 +350,8 @@ struct word_filling {
 	const struct elfview *im;
 	uint64_t address;
 	uint64_t *words;
-	size_t left; /* relocations that are still looked at: a file can have any number of them */
+	size_t bytes; /* of the words */
+	size_t left;  /* relocations that are still looked at: a file can have any number of them */
 };
 
 static int fill_word(void *ctx, const Elf64_Rela *rela)
@@ -361,7 +362,7 @@ static int fill_word(void *ctx, const Elf64_Rela *rela)
 
 	if (!x->left--)
 		return FILLED;
-	if (distance % sizeof(*x->words))
+	if (distance >= x->bytes || distance % sizeof(*x->words))
 		return 0;
 	const int r = apply(x->im, rela, &value);
 
@@ -372,7 +373,11 @@ static int fill_word(void *ctx, const Elf64_Rela *rela)
 
 int elfview_words(struct elfview *im, uint64_t address, uint64_t *ret, size_t n)
 {
-	struct word_filling x = { .im = im, .address = address, .words = ret, .left = 2 * n };
+	struct word_filling x = { .im = im,
+				  .address = address,
+				  .words = ret,
+				  .bytes = n * sizeof(*ret),
+				  .left = 2 * n };
 	int r = elfview_read(im, address, ret, n * sizeof(*ret));
 
 	if (r == 0)

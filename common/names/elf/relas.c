@@ -188,7 +188,8 @@ int relas_within(struct relas *r, const struct symfile *f, uint64_t from, uint64
 		const Elf64_Rela *rela;
 
 		e = get(r, f, i, &rela);
-		if (e || rela->r_offset >= to)
+		/* Its owner may rewrite the file meanwhile, so the order may not hold. */
+		if (e || rela->r_offset < from || rela->r_offset >= to)
 			break;
 		e = each(ctx, rela);
 	}

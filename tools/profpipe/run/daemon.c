@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/profpipe/run/daemon.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include "common/base/bytes/hash.h"
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
-#include "common/base/files/smallfile.h"
 #include "common/base/system/clock.h"
 #include "common/wire/msg.h"
 #include "common/wire/reason.h"
@@ -21,7 +20,6 @@
 #define HANDED_NS 200000000u  /* time for a request to reach prof-send */
 #define RENEW_MS 30000	      /* how long a prof-send may go on delivering before it is replaced */
 #define NAMES_MS 5000	      /* between two looks at the files for name resolution */
-#define NAMES_MAX (16u << 10) /* bytes of each of them that count */
 #define HOUR_MS 3600000	      /* in this time each tool may log CHILD_LINES_MAX lines */
 
 /* Serves metrics at the address of the settings. */
@@ -107,23 +105,32 @@ static void renew(struct run *r)
 {
 	struct daemon *d = r->daemon;
 
+	/* Another change does not postpone it. */
+	if (!d->renews)
+		d->renews_ns = clock_mono_ns();
 	d->renews = true;
-	d->renews_ns = clock_mono_ns();
 	d->made_ns = 0;
 	d->requests = run_tool(r, DEPLOY_EXPORT)->last.requests;
 }
 
+/* A hash of which files these are, and of when they were changed. Even a file with the same text may
+ * not be opened by prof-send if it is another one. */
 static uint64_t hash_names(void)
 {
 	static const char *const paths[] = { "/etc/resolv.conf", "/etc/hosts" };
-	char text[NAMES_MAX];
 	uint64_t hash = HASH_START;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		const ssize_t n = smallfile_read(AT_FDCWD, paths[i], text, sizeof(text));
+		struct stat st = { 0 };
+		const int r = stat(paths[i], &st);
+		const uint64_t facts[] = { (uint64_t)r,
+					   st.st_dev,
+					   st.st_ino,
+					   (uint64_t)st.st_size,
+					   (uint64_t)st.st_mtim.tv_sec,
+					   (uint64_t)st.st_mtim.tv_nsec };
 
-		hash = hash_bytes(hash, text, n > 0 ? (size_t)n : 0);
-		hash = hash_bytes(hash, &n, sizeof(n));
+		hash = hash_bytes(hash, facts, sizeof(facts));
 	}
 	return hash ? hash : 1;
 }
