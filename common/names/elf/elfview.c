@@ -373,11 +373,9 @@ static int fill_word(void *ctx, const Elf64_Rela *rela)
 
 int elfview_words(struct elfview *im, uint64_t address, uint64_t *ret, size_t n)
 {
-	struct word_filling x = { .im = im,
-				  .address = address,
-				  .words = ret,
-				  .bytes = n * sizeof(*ret),
-				  .left = 2 * n };
+	struct word_filling x = {
+		.im = im, .address = address, .words = ret, .bytes = n * sizeof(*ret), .left = 2 * n
+	};
 	int r = elfview_read(im, address, ret, n * sizeof(*ret));
 
 	if (r == 0)

@@ -16,11 +16,11 @@
 #include "tools/profpipe/run/run.h"
 #include "tools/profpipe/run/service/probabilistic.h"
 
-#define STATE_MS 10000	      /* between two reports to the service manager */
-#define HANDED_NS 200000000u  /* time for a request to reach prof-send */
-#define RENEW_MS 30000	      /* how long a prof-send may go on delivering before it is replaced */
-#define NAMES_MS 5000	      /* between two looks at the files for name resolution */
-#define HOUR_MS 3600000	      /* in this time each tool may log CHILD_LINES_MAX lines */
+#define STATE_MS 10000	     /* between two reports to the service manager */
+#define HANDED_NS 200000000u /* time for a request to reach prof-send */
+#define RENEW_MS 30000	     /* how long a prof-send may go on delivering before it is replaced */
+#define NAMES_MS 5000	     /* between two looks at the files for name resolution */
+#define HOUR_MS 3600000	     /* in this time each tool may log CHILD_LINES_MAX lines */
 
 /* Serves metrics at the address of the settings. */
 static int serve(struct daemon *d)
@@ -113,8 +113,8 @@ static void renew(struct run *r)
 	d->requests = run_tool(r, DEPLOY_EXPORT)->last.requests;
 }
 
-/* A hash of which files these are, and of when they were changed. Even a file with the same text may
- * not be opened by prof-send if it is another one. */
+/* A hash of which files these are, and of when they were changed. A file with the same text may
+ * still be another one, which prof-send may not open. */
 static uint64_t hash_names(void)
 {
 	static const char *const paths[] = { "/etc/resolv.conf", "/etc/hosts" };
