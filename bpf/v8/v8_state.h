@@ -76,6 +76,7 @@ struct v8_walk {
 #define V8_COUNT_WINDOWS 256   /* 128 KiB: a whole block */
 #define V8_SEARCH 24	       /* steps of a binary search: enough for all lines of a script */
 #define V8_SCRIPT_IDS (1u << 30)
+#define V8_PAGE_SHIFT 18 /* log2 of the bytes of a page of V8's heap */
 #define V8_ELEMENTS_MAX (1u << 24)
 
 /* Functions that the verifier checks once (search.h) look up the state themselves. */

@@ -174,6 +174,30 @@ def test_stacks_are_right_however_v8_runs(how, tmp_path):
     check(f"{version(NODE)} {' '.join(flags)}", score(tmp_path, [NODE, *flags], env=env))
 
 
+def test_workers_one_after_another_have_their_own_names(tmp_path):
+    """Each numbers its scripts from the beginning, and they get the same thread pointer."""
+    for name in "abc":
+        (tmp_path / f"{name}.js").write_text(f"""
+function {name}_leaf(end) {{ let s = 0; while (Date.now() < end) s = (s * 31 + 7) | 0; return s; }}
+function {name}_mid(end) {{ return {name}_leaf(end) + 1; }}
+{name}_mid(Date.now() + 600);
+""")
+    (tmp_path / "all.js").write_text("""
+const { Worker } = require("worker_threads");
+const next = ([name, ...rest]) =>
+    name && new Worker(`${__dirname}/${name}.js`).on("exit", () => next(rest));
+next(["a", "b", "c"]);
+""")
+    out = tmp_path / "out.txt"
+    p = profpipe("record", "-q", "-F", 199, "-o", out, "--", NODE, tmp_path / "all.js")
+    assert p.returncode == 0, p.stderr
+    for name in "abc":
+        leaves = [s for s in interpreted(out) if s and s[-1][0] == f"{name}_leaf"]
+        assert len(leaves) > 40
+        assert {(f[0], f[1]) for s in leaves for f in s if "_" in f[0]} == {
+            (f"{name}_{what}", str(tmp_path / f"{name}.js")) for what in ("leaf", "mid")}
+
+
 def builtins(program):
     """The builtins' symbols: the name at each address."""
     p = subprocess.run(["nm", program], capture_output=True, text=True, check=True)
