@@ -134,25 +134,38 @@ static int prepare(struct relas *r, const struct symfile *f)
 }
 
 /* Finds the first sorted relocation at or after an address. If that is in the window, as for the
- * neighbour of the last address, reads nothing. */
+ * neighbour of the last address, reads nothing; otherwise some single ones, then a window. */
 static int first_sorted(struct relas *r, const struct symfile *f, uint64_t address, size_t *ret)
 {
 	size_t low = 0, high = r->sorted;
 	const Elf64_Rela *w = r->window;
 	const size_t n = r->window_count;
+	int e = 0;
 
 	if (n && w[0].r_offset < address && w[n - 1].r_offset >= address) {
 		low = r->window_from;
 		high = r->window_from + n;
 	}
-	while (low < high) {
+	while (high - low > WINDOW) {
 		const size_t middle = low + (high - low) / 2;
-		const Elf64_Rela *rela;
-		const int e = get(r, f, middle, &rela);
+		Elf64_Rela rela;
 
+		e = symfile_read(f, r->sorted_at + middle * sizeof(rela), &rela, sizeof(rela));
 		if (e)
 			return e;
-		if (rela->r_offset < address)
+		if (rela.r_offset < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < r->window_from || high > r->window_from + r->window_count)
+		e = read_window(r, f, low);
+	if (e)
+		return e;
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (w[middle - r->window_from].r_offset < address)
 			low = middle + 1;
 		else
 			high = middle;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static struct relas r;
@@ -102,4 +103,90 @@ Test(relas, between_relocations_there_is_none)
 	cr_assert_eq(relas_within(&r, file, UINT64_MAX - 8, UINT64_MAX, count, &n), 0);
 	cr_expect_eq(n, 0u);
 	end();
+}
+
+/* --- a file that changes --- */
+
+#define MANY 5000u
+#define STEP 16u
+
+static struct {
+	Elf64_Ehdr head;
+	Elf64_Shdr sections[3];
+	char names[32];
+	Elf64_Rela relas[MANY];
+} image;
+
+static void make_image(void)
+{
+	static const char names[] = "\0.rela.dyn\0.shstrtab";
+
+	memset(&image, 0, sizeof(image));
+	memcpy(image.head.e_ident, ELFMAG, SELFMAG);
+	image.head.e_ident[EI_CLASS] = ELFCLASS64;
+	image.head.e_ident[EI_DATA] = ELFDATA2LSB;
+	image.head.e_ident[EI_VERSION] = image.head.e_version = EV_CURRENT;
+	image.head.e_type = ET_DYN;
+	image.head.e_machine = EM_X86_64;
+	image.head.e_ehsize = sizeof(Elf64_Ehdr);
+	image.head.e_shoff = offsetof(typeof(image), sections);
+	image.head.e_shentsize = sizeof(Elf64_Shdr);
+	image.head.e_shnum = 3;
+	image.head.e_shstrndx = 2;
+	image.sections[1] = (Elf64_Shdr){ .sh_name = 1,
+					  .sh_type = SHT_RELA,
+					  .sh_offset = offsetof(typeof(image), relas),
+					  .sh_size = sizeof(image.relas),
+					  .sh_entsize = sizeof(Elf64_Rela) };
+	image.sections[2] = (Elf64_Shdr){ .sh_name = 11,
+					  .sh_type = SHT_STRTAB,
+					  .sh_offset = offsetof(typeof(image), names),
+					  .sh_size = sizeof(names) };
+	memcpy(image.names, names, sizeof(names));
+	for (uint64_t i = 0; i < MANY; i++)
+		image.relas[i].r_offset = i * STEP;
+}
+
+struct range {
+	uint64_t from, to, found;
+};
+
+static int is_inside(void *ctx, const Elf64_Rela *rela)
+{
+	struct range *x = ctx;
+
+	x->found++;
+	return rela->r_offset < x->from || rela->r_offset >= x->to;
+}
+
+/* Returns how many relocations there are from `from` on in `bytes` bytes, all of them inside. */
+static uint64_t inside(uint64_t from, uint64_t bytes)
+{
+	struct range x = { .from = from, .to = from + bytes };
+
+	cr_assert_eq(relas_within(&r, file, x.from, x.to, is_inside, &x), 0, "%" PRIu64, from);
+	return x.found;
+}
+
+/* Its owner may rewrite a file after it was found to be sorted. */
+Test(relas, none_is_outside_though_the_file_changes)
+{
+	unsigned seed = 1;
+
+	make_image();
+	cr_assert_eq(
+		symfile_open_bytes(
+			(struct span){ .data = (const void *)&image, .len = sizeof(image) }, &file),
+		0);
+	for (uint64_t i = 0; i < MANY; i += 7)
+		cr_assert_eq(inside(i * STEP, 4 * STEP), MANY - i < 4 ? MANY - i : 4u);
+	cr_assert_eq(r.sorted, MANY);
+	for (int turn = 0; turn < 20000; turn++) {
+		Elf64_Rela *x = &image.relas[(unsigned)rand_r(&seed) % MANY];
+
+		x->r_offset = (unsigned)rand_r(&seed) % (MANY * STEP);
+		(void)inside((unsigned)rand_r(&seed) % (MANY * STEP), 64u * STEP);
+	}
+	relas_done(&r);
+	symfile_free(file);
 }
