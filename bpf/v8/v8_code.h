@@ -44,12 +44,8 @@ ENV_FUNCTION __u64 v8_shared(V8_PARAMETERS_AND __u64 shared)
 		p->script_ns = w->sample.time_ns;
 	}
 	id = p->script_id;
-	/* Each isolate numbers its scripts. A thread may run several, each with a heap of its own,
-	 * and a later thread may have the same thread pointer. If V8 moves the description to
-	 * another page, it only counts as another function. */
-	const __u64 isolate = v8_mix(env_tls() ^ w->sample.tid, shared >> V8_PAGE_SHIFT);
-
-	return v8_mix(v8_mix(isolate, id | !p->ends),
+	/* Each isolate numbers its scripts. */
+	return v8_mix(v8_mix(v8_isolate(w, shared), id | !p->ends),
 		      (__u32)V8_FIELD(p->shared, c->shared_literal)) |
 	       1;
 }

@@ -232,8 +232,9 @@ ENV_FUNCTION __u32 v8_describe_lines(V8_PARAMETERS_AND __u64 script)
 	id = v8_smi(p, id);
 	if (c->compressed || v8_type(p, ends) != c->type_fixed_array ||
 	    !v8_length(p, ends, &word)) {
-		v8_describe_text(w, p, script,
-				 v8_mix(v8_mix(env_tls(), w->sample.start_ns), id << 32), line);
+		const __u64 isolate = v8_mix(v8_isolate(w, script), w->sample.start_ns);
+
+		v8_describe_text(w, p, script, v8_mix(isolate, id << 32), line);
 		return 0;
 	}
 	__u64 count = v8_count(p, word), from = ends - 1 + v8_elements(p),

@@ -111,6 +111,19 @@ ENV_INLINE bool v8_is_pointer(__u64 v)
 	return (v & 3) == 1 && v > 4096 && v < WALK_ADDRESS_END;
 }
 
+/* A thread. A later one may have the same thread pointer. */
+ENV_INLINE __u64 v8_thread(const struct walk *w)
+{
+	return env_tls() ^ w->sample.tid;
+}
+
+/* The isolate of an object. A thread may run several, each with a heap of its own. If V8 moves the
+ * object to another page, it only counts as that of another isolate. */
+ENV_INLINE __u64 v8_isolate(const struct walk *w, __u64 object)
+{
+	return v8_mix(v8_thread(w), object >> V8_PAGE_SHIFT);
+}
+
 /* Reads eight bytes of an object, through a tagged pointer. */
 ENV_INLINE bool v8_word(const struct v8_walk *p, __u64 object, __u64 offset, __u64 *ret)
 {

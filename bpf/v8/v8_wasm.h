@@ -391,7 +391,7 @@ ENV_FUNCTION __u32 v8_wasm_some_names(V8_PARAMETERS_AND __u64 names, __u64 numbe
 ENV_FUNCTION __u32 v8_wasm_name(V8_PARAMETERS_AND __u64 number)
 {
 	V8_FIND(w, p);
-	const __u64 names = v8_mix(v8_mix(env_tls(), w->sample.start_ns), p->wasm_at);
+	const __u64 names = v8_mix(v8_mix(v8_thread(w), w->sample.start_ns), p->wasm_at);
 	__u32 r = V8_WASM_GOES_ON;
 
 	p->wasm_block = v8_wasm_recall(V8_ARGUMENTS_AND(w, p) names, number >> V8_WASM_BLOCK_SHIFT);
