@@ -185,8 +185,10 @@ def test_fatal_conditions_are_named_by_doctor_and_end_a_run(name, tmp_path):
     assert "not run" in checks["self-test"]["found"]
     (tmp_path / "x.folded").write_text("old")
     p = record(wrap, tmp_path)
-    assert p.returncode == 1 and len(p.stderr.splitlines()) == 1, p.stderr
-    assert p.stderr.startswith("profpipe: error: ") and word in p.stderr
+    # On a busy machine profpipe also warns that a tool takes long to end.
+    errors = [line for line in p.stderr.splitlines() if "warning: " not in line]
+    assert p.returncode == 1 and len(errors) == 1, p.stderr
+    assert errors[0].startswith("profpipe: error: ") and word in errors[0]
     assert (tmp_path / "x.folded").read_text() == "old"
 
 

@@ -140,9 +140,9 @@ def test_a_long_table_of_mounts_costs_others_nothing(tmp_path, chain):
         got = beside(tmp_path, chain, seconds=8)
     assert_unharmed(got)
     cost = got.summary["cost"]["tools"]["prof-bpf"]
-    # Of two cpus for eight seconds: the owner's part of the time, and what began before its charge.
-    # Without bounds it takes all 16 s.
-    assert cost["cpu_s"] < 9, cost
+    # Of two cpus for eight seconds: the owner's part of the time, and what began before its charge,
+    # which is more on a slow machine. Without bounds it takes all 16 s.
+    assert cost["cpu_s"] < 12, cost
 
 
 def test_idle_processes_under_many_ids_leave_room_for_sampled_ones(tmp_path, chain):

@@ -38,7 +38,9 @@ def test_functions_of_wasm_have_names_or_numbers(tmp_path, named, version):
         # V8 compiles it meanwhile, and a name late in a list takes some samples to be found.
         assert found[(name, "[wasm]")] > 40, found.most_common(9)
     others = [f for f in found if f[1] == "[wasm]" and not any(str(n) in f[0] for n in NUMBERS)]
-    assert not others, found.most_common(9)
+    # V8 may replace a function's code while it runs, which then has no number.
+    assert found.pop(("wasm-function", "[wasm]"), 0) < 6, found.most_common(9)
+    assert set(others) <= {("wasm-function", "[wasm]")}, found.most_common(9)
 
 
 def test_regular_expressions_are_shown(tmp_path):

@@ -469,7 +469,7 @@ static void dismiss(struct run *r)
 		return;
 	for (int i = 0; i < DEPLOY_USERS; i++)
 		child_kill(&r->tools[i]);
-	(void)await_all(r, ENDED_MS);
+	(void)await_all(r, LEAVE_MS);
 }
 
 /* Waits a moment for a signal. Returns true if one came. */
