@@ -290,6 +290,12 @@ def test_a_replaced_file_of_names_is_followed(tmp_path):
             collector_is_at("127.0.0.2")
             assert b.wait(2, 60), s.said()
             had = len(a.taken)
+            collector_is_at("127.0.0.2")  # the same text in another file
+            until_s = time.monotonic() + 60
+            while s.said().count("has changed") < 2:
+                assert time.monotonic() < until_s, s.said()
+                time.sleep(0.1)
+            assert b.wait(len(b.taken) + 2, 60), s.said()
             status, said = s.end()
         assert status == 0 and "/etc/hosts has changed" in said, said
         assert len(a.taken) == had and not a.wrong and not b.wrong

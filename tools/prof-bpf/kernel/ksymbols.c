@@ -40,7 +40,7 @@ struct ksymbol {
 #define PACK_MEMORY 4
 #define PACK_STRATEGY Z_FIXED
 #define PACK_SPARE 258 /* zlib is faster while it has room for its longest match */
-#define PACK_RATIO 3   /* the names of a kernel usually shrink at least by this factor */
+#define PACK_RATIO 2   /* the names of a kernel shrink by about this factor */
 
 /* A pack of symbols: the distance of each from the previous one (4 bytes), then modules and lengths
  * of names (2 bytes each), then the names. Padding stands in the bits of a length above NAME_BITS.

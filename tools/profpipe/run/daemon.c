@@ -180,10 +180,10 @@ static void follow(struct run *r, const struct options *before)
 		renew(r);
 }
 
-/* Replaces prof-send if that is planned. Requests that prof-export makes
- * meanwhile are dropped. So the old prof-send is stopped right after it has delivered a request,
- * because the next request is then seconds away. It must have reported that delivery itself, a
- * moment after the request was made. */
+/* Replaces prof-send if that is planned. Requests that prof-export makes meanwhile are dropped. So
+ * the old prof-send is stopped right after it has delivered a request, because the next request is
+ * then seconds away. It must have reported that delivery itself, a moment after the request was
+ * made. */
 static void renew_sender(struct run *r)
 {
 	struct daemon *d = r->daemon;
