@@ -60,7 +60,7 @@ struct runtime_range {
  * earlier piece. The target may also be an element of a table of words. Then its index is in the
  * earlier piece, and the table's address is the pointer, or the address of the earlier piece itself
  * (RUNTIME_ITSELF). A piece has a fixed size, or its size is in memory. Offsets and sizes are in
- * bytes. All pieces but the last share 4 KiB, so the largest one comes last.
+ * bytes. Pieces begin in the first 8 KiB of a copy, so the largest ones come last.
  *
  * A walk may itself describe its objects (env_told_object). This description is then the first
  * piece.
@@ -198,7 +198,7 @@ static inline struct runtime_need runtime_need(UW_U32 runtime)
 {
 	switch (runtime) {
 	case RUNTIME_V8: /* the walk's description is copied, and nothing else is read */
-		return (struct runtime_need){ .far = 1, .steps = 12, .object = 512, .bytes = 0 };
+		return (struct runtime_need){ .far = 1, .steps = 13, .object = 512, .bytes = 0 };
 	case RUNTIME_PYTHON: /* an object, two strings with their characters, and a table */
 		return (struct runtime_need){ .far = 2, .steps = 6, .object = 320, .bytes = 4224 };
 	case RUNTIME_HOTSPOT: /* a method, its constants with three strings, and its class's name */

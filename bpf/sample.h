@@ -113,7 +113,7 @@ struct sample {
  * `user_frames` of its sample counts the words after the header in the ring.
  */
 #define SAMPLE_PIECES RUNTIME_STEPS
-#define SAMPLE_PIECE_BYTES 4096 /* limit for one piece, and for all but the last together */
+#define SAMPLE_PIECE_BYTES 8192 /* limit for one piece, and for where the last one begins */
 #define SAMPLE_OBJECT_BYTES (2 * SAMPLE_PIECE_BYTES)
 
 struct sample_object {

@@ -102,8 +102,8 @@ enum v8_kind {
 	V8_OPTIMIZED = 3,
 	V8_FUNCTION = 4, /* only the function is known */
 	V8_INLINED = 5,	 /* likewise, of a function that is inlined in optimized code */
-	/* Only in descriptions: code of Maglev without positions and without inlined calls. The
-	 * description tells which bytecode each of its calls belongs to, for deoptimization. */
+	/* Only in descriptions: code of Maglev without positions. The description tells which
+	 * bytecode each of its calls belongs to, for deoptimization. */
 	V8_LAZY = 6,
 	V8_WASM = 7,   /* a function of WebAssembly */
 	V8_REGEXP = 8, /* some regular expression */
@@ -121,8 +121,9 @@ enum v8_told {
 	V8_TOLD_LINE,	/* line of the first element of V8_TOLD_ENDS, from 0 on; V8_NO_LINE:
 			 * unknown */
 	V8_TOLD_SHAPES, /* bits V8_SHAPE_*: set for texts with two bytes per character */
-	V8_TOLD_INLINED_COUNT,
-	V8_TOLD_NAME, /* V8_NAME_PARTS addresses, each followed by a size */
+	V8_TOLD_INLINED_COUNT, /* << 32, lazy: number of eager deoptimizations, which are not
+				* described */
+	V8_TOLD_NAME,	       /* V8_NAME_PARTS addresses, each followed by a size */
 	V8_TOLD_NAME_SIZE,
 	V8_TOLD_SCRIPT = V8_TOLD_NAME + 2 * V8_NAME_PARTS,
 	V8_TOLD_SCRIPT_SIZE,
@@ -137,12 +138,12 @@ enum v8_told {
 	V8_TOLD_ENDS, /* the ends of the function's lines as Smis, from its first line on; or its
 		       * text */
 	V8_TOLD_ENDS_SIZE,
-	V8_TOLD_INLINED,		 /* keys of the inlined functions */
-	V8_TOLD_EAGER = V8_TOLD_INLINED, /* lazy: number of eager deoptimizations, which are not
-					  * described */
+	V8_TOLD_INLINED, /* keys of the inlined functions */
 };
 #define V8_INLINED_MAX 36
 #define V8_TOLD_WORDS 64
+/* Lazy: the frames that each deoptimization makes, and their size, instead of the last two keys. */
+#define V8_TOLD_TRANSLATIONS (V8_TOLD_WORDS - 2)
 #define V8_NO_LINE 0xffffffffu
 #define V8_NO_NUMBER 0xffffffffu
 #define V8_SHAPE_NAME 0u /* the first bit for the parts of a name */
@@ -150,16 +151,22 @@ enum v8_told {
 #define V8_SHAPE_TEXT (V8_SHAPE_SCRIPT + V8_SCRIPT_PARTS)
 /* The description has the function's text, instead of the ends of its lines. */
 #define V8_SHAPE_IS_TEXT (V8_SHAPE_TEXT + 1)
-/* The first of the bits that mark parts which are incomplete. */
+/* The first of the bits that mark parts after which, and before which, something is missing. */
 #define V8_SHAPE_CUT (V8_SHAPE_IS_TEXT + 1)
+#define V8_SHAPE_HEADLESS (V8_SHAPE_CUT + V8_NAME_PARTS + V8_SCRIPT_PARTS)
+/* Two bits each: the part with which a text begins. The others follow it, the first one after the
+ * last one. */
+#define V8_SHAPE_NAME_FIRST (V8_SHAPE_HEADLESS + V8_NAME_PARTS + V8_SCRIPT_PARTS)
+#define V8_SHAPE_SCRIPT_FIRST (V8_SHAPE_NAME_FIRST + 2)
 
 /* Limits of the bytes that are copied. */
 #define V8_NAME_BYTES 128u
-#define V8_SCRIPT_BYTES 256u
-#define V8_EXTRA_BYTES 768u
-#define V8_BYTECODES_BYTES 1024u
-#define V8_POSITIONS_BYTES 2560u
-#define V8_ENDS_BYTES 4096u
+#define V8_SCRIPT_BYTES 512u
+#define V8_EXTRA_BYTES 2048u
+#define V8_BYTECODES_BYTES 4096u
+#define V8_POSITIONS_BYTES 4096u
+#define V8_ENDS_BYTES 8192u
+#define V8_TRANSLATIONS_BYTES 4096u
 
 static inline UW_U64 v8_mix(UW_U64 h, UW_U64 v)
 {

@@ -43,8 +43,10 @@ ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 		word = string - 1 + first;
 		if (shape == V8_STRING_EXTERNAL &&
 		    (type & V8_STRING_UNCACHED || !p->config.string_data ||
-		     !v8_word(p, string, p->config.string_data, &word)))
+		     !v8_word(p, string, p->config.string_data, &word))) {
+			p->cut = 1;
 			return V8_TEXT_NONE;
+		}
 		p->text = word + (p->part_skip << p->wide);
 		p->text_size = p->part_length << p->wide;
 		return V8_TEXT_FOUND;
@@ -64,9 +66,8 @@ ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 
 /* Finds the characters of a string: sets text, text_size and wide. If the string is made of two,
  * uses the first one that is not empty. Returns 0 if it has no characters. */
-ENV_FUNCTION __u32 v8_text(V8_PARAMETERS_AND __u64 string)
+ENV_INLINE bool v8_text(struct walk *w, struct v8_walk *p, __u64 string)
 {
-	V8_FIND(w, p);
 	__u32 r = V8_TEXT_GOES_ON;
 
 	(void)w;
@@ -202,8 +203,8 @@ ENV_INLINE void v8_describe_text(struct walk *w, struct v8_walk *p, __u64 script
 {
 	__u64 source = 0, range = p->told[V8_TOLD_RANGE], start = (__u32)range, end = range >> 32;
 
-	if (!v8_tagged(p, script, p->config.script_source, &source) ||
-	    !v8_text(V8_ARGUMENTS_AND(w, p) source) || end < start || end << p->wide > p->text_size)
+	if (!v8_tagged(p, script, p->config.script_source, &source) || !v8_text(w, p, source) ||
+	    end < start || end << p->wide > p->text_size)
 		return;
 	__u64 line = v8_line_in_text(V8_ARGUMENTS_AND(w, p) identity, start);
 
@@ -260,45 +261,73 @@ ENV_FUNCTION __u32 v8_is_cons(V8_PARAMETERS_AND __u64 object)
 	       (type & V8_STRING_SHAPE) == V8_STRING_CONS;
 }
 
-/* Describes a text that may consist of several strings: at most `parts` of them, from told[at] on.
- * Returns 0 if the text is empty. */
+#define V8_TEXT_STRINGS 12 /* a text may have more strings than are described */
+#define V8_SHAPES_OF_PART (1 | 1ull << V8_SHAPE_CUT | 1ull << V8_SHAPE_HEADLESS)
+
+/* Takes the next string of the text p->string, which may be made of two, of which the first may
+ * also be made of two. */
+ENV_FUNCTION __u32 v8_split_text(V8_PARAMETERS)
+{
+	V8_FIND(w, p);
+	const __u32 first = v8_characters(p), second = first + v8_word_bytes(p);
+
+	for (int k = 0; k < 2; k++) {
+		if (p->later || !v8_is_cons(V8_ARGUMENTS_AND(w, p) p->string))
+			break;
+		p->later = p->rest;
+		if (!v8_tagged(p, p->string, second, &p->rest) ||
+		    !v8_tagged(p, p->string, first, &p->string))
+			break;
+	}
+	p->cut = 0;
+	v8_text(w, p, p->string);
+	p->string = p->rest;
+	p->rest = p->later;
+	p->later = 0;
+	return 1;
+}
+
+/* Describes a text that may consist of several strings: the last `parts` of them, from told[at] on.
+ * The end of a name or a path tells more than its beginning. Returns 0 if the text is empty. */
 ENV_FUNCTION __u32 v8_describe_text_of(V8_PARAMETERS_AND __u64 string, __u32 at, __u32 parts)
 {
 	V8_FIND(w, p);
-	const __u32 shape = at == V8_TOLD_NAME ? V8_SHAPE_NAME : V8_SHAPE_SCRIPT;
+	const bool name = at == V8_TOLD_NAME;
+	const __u32 shape = name ? V8_SHAPE_NAME : V8_SHAPE_SCRIPT;
+	const __u64 most = name ? V8_NAME_BYTES : V8_SCRIPT_BYTES;
+	__u64 shapes = 0, n = 0, any = 0;
 
 	(void)w;
 	p->string = string;
 	p->rest = p->later = 0;
-	for (__u32 i = 0; i < V8_NAME_PARTS; i++) {
-		const __u32 to = (at + 2 * i) % V8_TOLD_WORDS;
-
-		if (i >= parts)
+	for (__u32 i = 0; i < V8_NAME_PARTS; i++)
+		if (i < parts)
+			p->told[(at + 2 * i + 1) % V8_TOLD_WORDS] = 0;
+	for (__u32 i = 0; i < V8_TEXT_STRINGS; i++) {
+		if (!v8_has_length(p, p->string))
 			break;
-		/* A string made of two, of which the first may also be made of two. */
-		for (int k = 0; k < 2; k++) {
-			if (p->later || !v8_is_cons(V8_ARGUMENTS_AND(w, p) p->string))
-				break;
-			p->later = p->rest;
-			if (!v8_tagged(p, p->string, v8_characters(p) + v8_word_bytes(p),
-				       &p->rest) ||
-			    !v8_tagged(p, p->string, v8_characters(p), &p->string))
-				break;
-		}
-		p->cut = 0;
-		v8_text(V8_ARGUMENTS_AND(w, p) p->string);
-		p->told[to] = p->text;
-		p->told[(to + 1) % V8_TOLD_WORDS] = p->text ? p->text_size : 0;
-		if (p->text)
-			p->told[V8_TOLD_SHAPES] |= (__u64)p->wide << (shape + i);
-		p->string = p->rest;
-		p->rest = p->later;
-		p->later = 0;
-		/* The text may have more strings than `parts`. */
-		if (p->cut || (i + 1 == parts && v8_has_length(p, p->string)))
-			p->told[V8_TOLD_SHAPES] |= 1ull << (V8_SHAPE_CUT + shape + i);
+		v8_split_text(V8_ARGUMENTS(w, p));
+
+		const __u64 size = p->text ? p->text_size : 0, skip = size > most ? size - most : 0;
+		const __u32 slot = (__u32)n % parts, to = at + 2 * slot;
+
+		p->told[to % V8_TOLD_WORDS] = p->text + skip;
+		p->told[(to + 1) % V8_TOLD_WORDS] = size - skip;
+		shapes &= ~(V8_SHAPES_OF_PART << slot);
+		shapes |= ((p->wide & 1) | (__u64)(p->cut & 1) << V8_SHAPE_CUT |
+			   (__u64)(skip != 0) << V8_SHAPE_HEADLESS)
+			  << slot;
+		any |= size;
+		n++;
 	}
-	return p->told[(at + 1) % V8_TOLD_WORDS] != 0;
+	if (v8_has_length(p, p->string))
+		shapes |= 1ull << (V8_SHAPE_CUT + (n - 1) % parts);
+	shapes <<= shape;
+	if (n > parts)
+		shapes |= 1ull << (V8_SHAPE_HEADLESS + shape + n % parts) |
+			  (n % parts) << (name ? V8_SHAPE_NAME_FIRST : V8_SHAPE_SCRIPT_FIRST);
+	p->told[V8_TOLD_SHAPES] |= shapes;
+	return any != 0;
 }
 
 /* Describes the function's range, by its scope, and finds its names. If there is no scope, `scope`
@@ -362,6 +391,7 @@ ENV_INLINE void v8_describe_function(struct walk *w, struct v8_walk *p)
 	p->told[V8_TOLD_EXTRA] = p->told[V8_TOLD_EXTRA_SIZE] = 0;
 	p->told[V8_TOLD_BYTECODES] = p->told[V8_TOLD_BYTECODES_SIZE] = 0;
 	p->told[V8_TOLD_POSITIONS] = p->told[V8_TOLD_POSITIONS_SIZE] = 0;
+	p->told[V8_TOLD_TRANSLATIONS] = p->told[V8_TOLD_TRANSLATIONS + 1] = 0;
 	v8_read_scope(V8_ARGUMENTS_AND(w, p)
 			      v8_whole(p, V8_FIELD(p->shared, c->shared_scope), p->upper));
 	if (p->own_name)
@@ -379,7 +409,7 @@ ENV_INLINE void v8_describe_function(struct walk *w, struct v8_walk *p)
 }
 
 /* Describes the elements of an array of bytes. */
-ENV_INLINE void v8_describe_array(struct v8_walk *p, __u64 array, enum v8_told what)
+ENV_INLINE void v8_describe_array(struct v8_walk *p, __u64 array, __u32 what)
 {
 	__u64 word = 0;
 
@@ -392,6 +422,24 @@ ENV_INLINE void v8_describe_array(struct v8_walk *p, __u64 array, enum v8_told w
 
 /* --- objects --- */
 
+/* Finds the positions of the bytecodes of the function whose description was read into p->shared:
+ * p->positions. */
+ENV_FUNCTION __u32 v8_find_positions(V8_PARAMETERS)
+{
+	V8_FIND(w, p);
+	const struct v8_config *c = &p->config;
+
+	(void)w;
+	p->positions = 0;
+	p->data = V8_FIELD(p->shared, c->shared_data);
+	/* Code of Sparkplug has the bytecodes in place of the data for deoptimization. */
+	if (v8_type(p, p->data) != c->type_bytecodes &&
+	    (!v8_is_pointer(p->data) || !v8_word(p, p->data, c->code_deopt, &p->data) ||
+	     v8_type(p, p->data) != c->type_bytecodes))
+		return 0;
+	return v8_word(p, p->data, c->bytecodes_positions, &p->positions);
+}
+
 /* Describes one of the functions that are inlined in the code. */
 ENV_FUNCTION __u64 v8_describe_inlined(V8_PARAMETERS_AND __u64 shared)
 {
@@ -400,10 +448,17 @@ ENV_FUNCTION __u64 v8_describe_inlined(V8_PARAMETERS_AND __u64 shared)
 
 	if (!identity)
 		return 0;
+	/* Only code of Maglev needs these positions. V8 may not have made them yet. */
+	p->positions = 0;
+	if (p->config.code_maglev) {
+		v8_find_positions(V8_ARGUMENTS(w, p));
+		identity ^= (__u64)v8_is_array(p, p->positions) << 1;
+	}
 	identity = v8_key(v8_mix(identity, V8_INLINED));
 	p->told[V8_TOLD_IDENTITY] = identity;
 	p->told[V8_TOLD_KIND] = V8_INLINED;
 	v8_describe_function(w, p);
+	v8_describe_array(p, p->positions, V8_TOLD_POSITIONS);
 	if (!p->lost)
 		env_told_object(w, &p->copies, p->told, v8_key(identity), v8_check(identity));
 	return identity;
@@ -430,21 +485,6 @@ ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 	return (__u32)count;
 }
 
-/* Returns the bytecodes of the function whose description was read into p->shared; 0: unknown. */
-ENV_INLINE __u64 v8_function_bytecodes(struct v8_walk *p)
-{
-	const struct v8_config *c = &p->config;
-	__u64 data = V8_FIELD(p->shared, c->shared_data);
-
-	if (v8_type(p, data) == c->type_bytecodes)
-		return data;
-	/* Code of Sparkplug has the bytecodes in place of the data for deoptimization. */
-	if (!v8_is_pointer(data) || !v8_word(p, data, c->code_deopt, &data) ||
-	    v8_type(p, data) != c->type_bytecodes)
-		return 0;
-	return data;
-}
-
 /* Words of the data for deoptimization after that of inlined calls: where the first exit is, the
  * numbers of eager and of lazy exits, and three words of each exit, the eager ones first. */
 #define V8_DEOPT_EAGER 16
@@ -453,15 +493,16 @@ ENV_INLINE __u64 v8_function_bytecodes(struct v8_walk *p)
 #define V8_DEOPT_MAX 4096
 
 /* Describes which bytecode each call belongs to, for code without positions: the safepoints, which
- * give the exit of each call, the lazy exits, and the positions of the bytecodes. */
-ENV_INLINE void v8_describe_lazy(struct v8_walk *p, __u64 deopt)
+ * give the exit of each call, the lazy exits, their translations, which have the frames of inlined
+ * calls, and the positions of the bytecodes. */
+ENV_INLINE void v8_describe_lazy(struct walk *w, struct v8_walk *p, __u64 deopt)
 {
 	const struct v8_config *c = &p->config;
-	__u64 exits = c->deopt_inlining + V8_DEOPT_EXITS, eager = 0, lazy = 0, positions = 0;
-	__u64 bytecodes = v8_function_bytecodes(p);
+	__u64 exits = c->deopt_inlining + V8_DEOPT_EXITS, eager = 0, lazy = 0;
 	const __u32 after = c->code_size + 4u;
 
-	if (!bytecodes || !v8_word(p, bytecodes, c->bytecodes_positions, &positions) ||
+	if (!v8_find_positions(V8_ARGUMENTS(w, p)) ||
+	    !v8_word(p, deopt, v8_elements(p), &p->data) ||
 	    !v8_word(p, deopt, c->deopt_inlining + V8_DEOPT_EAGER, &eager) ||
 	    !v8_word(p, deopt, c->deopt_inlining + V8_DEOPT_EAGER + 8, &lazy))
 		return;
@@ -469,14 +510,15 @@ ENV_INLINE void v8_describe_lazy(struct v8_walk *p, __u64 deopt)
 	lazy = v8_smi(p, lazy);
 	if (eager > V8_DEOPT_MAX || lazy > V8_DEOPT_MAX)
 		return;
-	v8_describe_array(p, positions, V8_TOLD_POSITIONS);
+	v8_describe_array(p, p->positions, V8_TOLD_POSITIONS);
+	v8_describe_array(p, p->data, V8_TOLD_TRANSLATIONS);
 	p->told[V8_TOLD_KIND] = V8_LAZY | p->told[V8_TOLD_KIND] >> 32 << 32;
 	/* The table of safepoints follows the instructions. */
 	p->told[V8_TOLD_EXTRA] = p->code_body + p->code_size;
 	p->told[V8_TOLD_EXTRA_SIZE] = (__u32)V8_FIELD(p->code, after);
 	p->told[V8_TOLD_BYTECODES] = deopt - 1 + exits + eager * V8_DEOPT_BYTES;
 	p->told[V8_TOLD_BYTECODES_SIZE] = lazy * V8_DEOPT_BYTES;
-	p->told[V8_TOLD_EAGER] = eager;
+	p->told[V8_TOLD_INLINED_COUNT] |= eager << 32;
 }
 
 /* Describes code that is not JavaScript. */
@@ -534,10 +576,10 @@ ENV_INLINE int v8_describe(struct walk *w, struct v8_walk *p)
 		p->told[V8_TOLD_INLINED_COUNT] = count;
 		for (__u32 i = 0; i < V8_INLINED_MAX; i++)
 			p->told[V8_TOLD_INLINED + i] = p->keys[i];
-		if (c->code_maglev && !count && !p->told[V8_TOLD_POSITIONS_SIZE] &&
+		if (c->code_maglev && !p->told[V8_TOLD_POSITIONS_SIZE] &&
 		    ((__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND) == c->code_maglev &&
 		    v8_is_pointer(deopt))
-			v8_describe_lazy(p, deopt);
+			v8_describe_lazy(w, p, deopt);
 	}
 	if (kind == V8_BASELINE || kind == V8_INTERPRETED) {
 		if (v8_type(p, bytecodes) == c->type_bytecodes &&

@@ -32,6 +32,7 @@ struct v8_walk {
 	__u64 script, script_ns, script_id; /* the last script, and the time of its sample */
 	__u64 string, rest, later;	    /* parts of a text that are not read yet */
 	__u64 name, inferred;		    /* strings */
+	__u64 data, positions; /* what a function runs, and its table of positions (0: unknown) */
 	__u64 part, part_skip, part_length; /* the position of v8_text */
 	__u64 tell_identity, tell_shared;   /* the object to copy; 0: none */
 	__u64 upper;			    /* the upper half of the isolate's pointers */

@@ -47,6 +47,7 @@ ENV_INLINE __u64 v8_called(struct walk *w, const struct v8_walk *p, __u64 at)
 	return 0;
 }
 
+#define V8_HANDLER_WORDS 32
 #define V8_PUSH_FRAME 0xe5894855ull /* push rbp; mov rbp, rsp */
 
 enum v8_framed {
@@ -56,11 +57,13 @@ enum v8_framed {
 };
 
 /* Whether code at pc, before any call, has no frame yet or no frame any more. */
-ENV_INLINE enum v8_framed v8_near_frame(const struct v8_walk *p, __u64 pc)
+ENV_FUNCTION __u32 v8_near_frame(V8_PARAMETERS_AND __u64 pc)
 {
+	V8_FIND(w, p);
 	__u64 b[5];
 	enum v8_framed ret = V8_FRAMED;
 
+	(void)w;
 	if (pc < 8192 || pc >= WALK_ADDRESS_END || !runtime_fetch(&p->copies, b, sizeof(b), pc - 8))
 		return ret;
 	const __u8 before = b[0] >> 56, now = (__u8)b[1];
@@ -75,15 +78,29 @@ ENV_INLINE enum v8_framed v8_near_frame(const struct v8_walk *p, __u64 pc)
 	if (now == 0xc3 || now == 0xc2 || b[0] >> 32 == 0x5de58b48 ||
 	    (before == 0xc9 && now == 0x59))
 		return V8_FRAMELESS;
-	for (int i = 0; i < 24; i++) {
-		__u64 word = b[1 + i / 8] >> i % 8 * 8;
+	__u64 found = 0;
 
-		if (i % 8 > 4)
-			word |= b[2 + i / 8] << (64 - i % 8 * 8);
-		if ((__u32)word == V8_PUSH_FRAME)
-			ret = V8_FRAMELESS;
+	/* Other code may come right before the place: it ends with jmp REG, ret, int3 or a jump
+	 * that is not far. Without branches (search.h). */
+	for (int i = 0; i < 24; i++) {
+		const int from = i + 6; /* two bytes earlier */
+		__u64 word = b[from / 8] >> from % 8 * 8;
+
+		if (from % 8 > 2)
+			word |= b[from / 8 + 1] << (64 - from % 8 * 8);
+		const __u64 last = word >> 8 & 0xff,
+			    other = (word >> 16 & 0xffffffff) ^ V8_PUSH_FRAME;
+		const __u64 opcode = b[(i + 3) / 8] >> (i + 3) % 8 * 8 & 0xff, high = word & 0xffff;
+		/* 0: other code ends here */
+		__u64 runs = i ? ((word & 0xf8ff) ^ 0xe0ff) * (last ^ 0xc3) * (last ^ 0xcc) *
+					     ((opcode ^ 0xe9) | high * (high ^ 0xffff)) *
+					     ((word & 0xff) ^ 0xeb)
+			       : 1;
+
+		ENV_OPAQUE(runs);
+		found |= (other - 1) >> 63 & (runs | (0 - runs)) >> 63;
 	}
-	return ret;
+	return found ? V8_FRAMELESS : ret;
 }
 
 /* Whether the frame at RBP is that of a stub, and not of JavaScript. */
@@ -97,7 +114,7 @@ ENV_INLINE enum v8_framed v8_is_framed(struct walk *w, struct v8_walk *p, __u64 
 {
 	const struct v8_config *c = &p->config;
 	const __u64 at = pc - w->map.bias;
-	enum v8_framed near = v8_near_frame(p, pc);
+	enum v8_framed near = v8_near_frame(V8_ARGUMENTS_AND(w, p) pc);
 	__u64 top = 0;
 
 	if (near != V8_FRAMED || !file)
@@ -121,28 +138,47 @@ ENV_INLINE __u64 v8_mix_code(const struct v8_walk *p, __u64 identity)
 	return p->kind == V8_OPTIMIZED ? v8_mix(identity, p->code_body) : identity;
 }
 
-/* Finds the function whose optimized code the leaf has begun to run. It has no frame yet, and its
- * function is in a register. Returns as v8_runs does. */
+/* Finds the function of the optimized code in p->code: its data for deoptimization lead there.
+ * Returns the function's identity, or 0. */
+ENV_INLINE __u64 v8_code_function(struct walk *w, struct v8_walk *p, __u64 *ret_shared)
+{
+	const __u64 deopt = V8_FIELD(p->code, p->config.code_deopt);
+	__u64 shared = 0, identity;
+
+	if (!v8_is_pointer(deopt) || !v8_word(p, deopt, p->config.deopt_inlining - 8u, &shared))
+		return 0;
+	identity = v8_shared(V8_ARGUMENTS_AND(w, p) shared);
+	/* Newer versions have an object in between. */
+	if (!identity && v8_word(p, shared, 8, &shared))
+		identity = v8_shared(V8_ARGUMENTS_AND(w, p) shared);
+	*ret_shared = shared;
+	return identity;
+}
+
+/* Finds the function whose optimized code the leaf has begun to run, or is about to leave. It has
+ * no frame. Returns as v8_runs does. */
 ENV_INLINE __u64 v8_enters(struct walk *w, struct v8_walk *p, __u64 pc, __u64 *ret_position,
 			   __u64 *ret_shared)
 {
 	const struct v8_config *c = &p->config;
-	const __u64 function = w->regs[V8_REGISTER_FUNCTION];
-
 	/* Later, the register may hold another function. */
-	if (!w->leaf || w->regs_at || !v8_is_pointer(function) ||
-	    !v8_code_has(p, v8_function_code(p, function), pc) ||
-	    !v8_tagged(p, function, c->function_shared, ret_shared))
-		return 0;
-	p->upper = function;
-	const __u32 kind = (__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND;
-	const __u64 identity = v8_shared(V8_ARGUMENTS_AND(w, p) * ret_shared);
+	const __u64 function = w->regs[V8_REGISTER_FUNCTION];
+	__u64 own = 0, shared = 0;
 
-	if (!identity || kind == c->kind_baseline || kind == c->kind_interpreted ||
+	if (!w->leaf || w->regs_at || !v8_find(V8_ARGUMENTS_AND(w, p) pc, function))
+		return 0;
+	const __u32 kind = (__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND;
+
+	if (kind == c->kind_baseline || kind == c->kind_interpreted ||
 	    (c->wasm_caller && kind == c->wasm_caller))
 		return 0;
-	const __u64 own = v8_find_own_name(V8_ARGUMENTS_AND(w, p) function);
+	p->upper = function;
+	const __u64 identity = v8_code_function(w, p, ret_shared);
 
+	if (!identity)
+		return 0;
+	if (v8_tagged(p, function, c->function_shared, &shared) && shared == *ret_shared)
+		own = v8_find_own_name(V8_ARGUMENTS_AND(w, p) function);
 	p->kind = V8_OPTIMIZED;
 	*ret_position = pc - p->code_body;
 	return v8_mix(v8_mix_code(p, own ? v8_mix(identity, own) : identity), p->kind);
@@ -239,8 +275,8 @@ ENV_INLINE void v8_fetch(struct walk *w, struct v8_walk *p, __u64 pc, __u64 fp)
 	p->tell_shared = 0;
 	if (w->map.slot && !interpreter)
 		return;
-	if (w->leaf_exact && pc == w->leaf_pc && v8_near_frame(p, pc) != V8_FRAMED &&
-	    !w->map.slot) {
+	if (w->leaf_exact && pc == w->leaf_pc &&
+	    v8_near_frame(V8_ARGUMENTS_AND(w, p) pc) != V8_FRAMED && !w->map.slot) {
 		identity = v8_enters(w, p, pc, &position, &shared);
 		if (identity)
 			v8_meet(w, p, identity, shared);
@@ -289,6 +325,28 @@ ENV_INLINE void v8_tell(struct walk *w, struct v8_walk *p, __u64 identity, __u64
 	v8_meet(w, p, identity, shared);
 }
 
+/* Finds where a handler of the interpreter that has no frame, or is about to leave it, has its
+ * return address, which leads into the interpreter's entry. Above it may be words that the handler
+ * pushed, or its frame. */
+ENV_INLINE __u64 v8_handler_return(struct walk *w, struct v8_walk *p)
+{
+	const __u64 entry = w->map.bias + p->config.entry_start, size = p->config.entry_size;
+	__u64 at = w->sp;
+
+	/* The words are read to where a description is made later. */
+	if (!runtime_read_bytes(p->told, V8_HANDLER_WORDS * 8, at))
+		return at;
+	/* Without branches (search.h). */
+	for (int k = V8_HANDLER_WORDS - 1; k >= 0; k--) {
+		const __u64 inside = p->told[k] - entry;
+		__u64 hit = (~inside & (inside - size)) >> 63;
+
+		ENV_OPAQUE(hit);
+		at ^= (at ^ (w->sp + k * 8)) & -hit;
+	}
+	return at;
+}
+
 ENV_INLINE int v8_frame(struct walk *w, struct v8_walk *p)
 {
 	const struct v8_config *c = &p->config;
@@ -305,6 +363,8 @@ ENV_INLINE int v8_frame(struct walk *w, struct v8_walk *p)
 		if (framed != V8_FRAMED) {
 			__u64 back = w->sp + (framed == V8_PUSHED ? 8 : 0);
 
+			if (framed == V8_FRAMELESS && file && at >= c->handlers)
+				back = v8_handler_return(w, p);
 			if (!walk_read(w, back, &top))
 				return walk_stop(w, WALK_STACK_UNREADABLE);
 			if (readable && file && at >= c->handlers)

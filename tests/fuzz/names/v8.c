@@ -35,8 +35,8 @@ static struct object_memory *other(void *ctx, uint64_t address, uint64_t check)
 	return NULL;
 }
 
-static void add_piece(struct object_memory *m, struct span all, const uint64_t *told,
-		      enum v8_told what, uint32_t most)
+static void add_piece(struct object_memory *m, struct span all, const uint64_t *told, unsigned what,
+		      uint32_t most)
 {
 	const uint64_t skip = told[what] - BASE, wanted = told[what + 1];
 
@@ -72,6 +72,7 @@ static void copy(unsigned object, const uint8_t *at, struct span all)
 	add_piece(m, all, told, V8_TOLD_BYTECODES, V8_BYTECODES_BYTES);
 	add_piece(m, all, told, V8_TOLD_POSITIONS, V8_POSITIONS_BYTES);
 	add_piece(m, all, told, V8_TOLD_ENDS, V8_ENDS_BYTES);
+	add_piece(m, all, told, V8_TOLD_TRANSLATIONS, V8_TRANSLATIONS_BYTES);
 }
 
 static void expect_utf8(const char *bytes, size_t len)
@@ -130,6 +131,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned scale = 0; scale < V8_SCALES; scale++)
 		for (unsigned i = 0; i < n.bytecodes; i++)
 			n.size[scale][i] = (uint8_t)(i % 5 ? 1 + ((i % 5) << scale) : i % 2);
+	/* Those of V8 12.4. */
+	n.opcodes = 40;
+	n.opcode_begin = 12;
+	memcpy(n.operands, "\5\3\3\3\2\1\3\4\3\2\1\0\3\3", 14);
+	memset(n.operands + 14, 1, 26);
+	n.operands[32] = 0;
+	n.operands[38] = 2;
 	memcpy(b.naming, &n, sizeof(n));
 	assert(v8_runtime.is_sane(&b));
 	for (unsigned i = 0; i < OBJECTS; i++)

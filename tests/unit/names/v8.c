@@ -12,6 +12,7 @@
 #define BYTECODES 0x40000u
 #define POSITIONS 0x50000u
 #define ENDS 0x60000u
+#define TRANSLATIONS 0x70000u
 
 struct copy {
 	uint64_t told[V8_TOLD_WORDS];
@@ -34,7 +35,7 @@ static void tell(struct copy *c, enum v8_kind kind, uint64_t identity, const cha
 }
 
 /* Adds bytes of a piece with its address and size. */
-static void add(struct copy *c, enum v8_told what, uint64_t address, const void *bytes, size_t n)
+static void add(struct copy *c, unsigned what, uint64_t address, const void *bytes, size_t n)
 {
 	c->told[what] = address;
 	c->told[what + 1] = n;
@@ -82,6 +83,16 @@ static uint64_t line_at(const struct runtime_object *o, uint32_t position)
 	const unsigned n = runtime_calls(o, position, calls, 8);
 
 	return calls[n - 1].line;
+}
+
+static struct object_memory *other_object;
+
+static struct object_memory *find_other(void *ctx, uint64_t address, uint64_t check)
+{
+	(void)ctx;
+	(void)address;
+	(void)check;
+	return other_object;
 }
 
 static void done(struct copy *c, struct runtime_object *o)
@@ -228,7 +239,7 @@ Test(v8, code_without_positions_has_the_lines_of_its_calls)
 	safepoints[22]++;
 	tell(&c, V8_LAZY, 77, "inner", "/srv/hot.js");
 	c.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
-	c.told[V8_TOLD_EAGER] = 1;
+	c.told[V8_TOLD_INLINED_COUNT] = 1ull << 32;
 	add_ends(&c, 5, ends, 3);
 	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
 	add(&c, V8_TOLD_EXTRA, EXTRA, safepoints, sizeof(safepoints));
@@ -241,6 +252,95 @@ Test(v8, code_without_positions_has_the_lines_of_its_calls)
 	cr_expect_eq(line_at(&o, 0x60), 5);
 	cr_expect_eq(line_at(&o, 0xae), 5, "it has no exit");
 	done(&c, &o);
+}
+
+/* Opcodes of V8 12.4: frames, ..., two that begin a translation, ..., the one that repeats. */
+static const struct v8_naming opcodes_124 = {
+	.kind_shift = 17,
+	.before_first = 1,
+	.opcodes = 40,
+	.opcode_begin = 12,
+	.operands = { 5, 3, 3, 3, 2, 1, 3, 4, 3, 2, 1, 0, 3, 3, 1, 1, 1, 1, 1, 1,
+		      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 2, 1 },
+};
+/* Two frames: bytecode 2 of the code's own function (literal 3), bytecode 4 of the first inlined
+ * one; then the same, but bytecode 2 of the inlined one, which repeats the first frame; and one
+ * that begins at the function's entry. 36: a value on the stack. */
+#define OWN_FRAME 1, 2 << 1, 3 << 1, 1, 36, 8
+static const uint8_t translations[] = { 12, 0,	4, 4, OWN_FRAME, 1, 4 << 1, 0, 1, 36, 9,
+					12, 16, 4, 4, 40 + 2,	 1, 2 << 1, 0, 1, 39, 1,
+					13, 0,	2, 2, 1,	 3, 3 << 1, 1 };
+#define SECOND 16
+#define THIRD 27
+
+static void expect_frames(uint32_t at, const int32_t (*expected)[2], unsigned n)
+{
+	struct v8_translation t;
+	int32_t bytecode, function;
+
+	cr_assert(v8_translation_begin(&t, &opcodes_124,
+				       (struct span){ translations, sizeof(translations) }, at));
+	for (unsigned i = 0; i < n; i++) {
+		cr_assert(v8_translation_next(&t, &bytecode, &function), "%u: %u", at, i);
+		cr_expect_eq(bytecode, expected[i][0], "%u: %u: %d", at, i, bytecode);
+		cr_expect_eq(function, expected[i][1], "%u: %u: %d", at, i, function);
+	}
+	cr_expect_not(v8_translation_next(&t, &bytecode, &function));
+}
+
+Test(v8, translations_tell_the_frames_of_inlined_calls)
+{
+	struct v8_translation t;
+	int32_t bytecode, function;
+
+	expect_frames(0, (const int32_t[][2]){ { 2, 3 }, { 4, 0 } }, 2);
+	expect_frames(SECOND, (const int32_t[][2]){ { 2, 3 }, { 2, 0 } }, 2);
+	expect_frames(THIRD, (const int32_t[][2]){ { -1, 3 } }, 1);
+	cr_expect_not(v8_translation_begin(&t, &opcodes_124,
+					   (struct span){ translations, sizeof(translations) }, 1));
+	for (size_t n = 0; n < sizeof(translations); n++)
+		if (v8_translation_begin(&t, &opcodes_124, (struct span){ translations, n },
+					 SECOND))
+			while (v8_translation_next(&t, &bytecode, &function))
+				;
+}
+
+/* The second call is one of the inlined function. */
+Test(v8, code_without_positions_has_its_inlined_calls)
+{
+	static const uint32_t ends[] = { 40, 60, 200 };
+	const uint64_t exits[] = { 0, 0, 0, 2ull << 32, (uint64_t)SECOND << 32, 0 };
+	const uint64_t key = v8_key(99);
+	struct copy outer = { 0 }, inner = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_call calls[4];
+
+	tell(&inner, V8_INLINED, key, "inner", "/srv/inner.js");
+	inner.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	add_ends(&inner, 5, ends, 3);
+	add(&inner, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	object_memory_add(&inner.memory, key,
+			  (struct span){ (const uint8_t *)inner.told, sizeof(inner.told) });
+	tell(&outer, V8_LAZY, 77, "outer", "/srv/hot.js");
+	outer.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	outer.told[V8_TOLD_INLINED_COUNT] = 1;
+	outer.told[V8_TOLD_INLINED] = key;
+	add_ends(&outer, 15, ends, 3);
+	add(&outer, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	add(&outer, V8_TOLD_EXTRA, EXTRA, plain_safepoints[0], sizeof(plain_safepoints[0]));
+	add(&outer, V8_TOLD_BYTECODES, BYTECODES, exits, sizeof(exits));
+	add(&outer, V8_TOLD_TRANSLATIONS, TRANSLATIONS, translations, sizeof(translations));
+	other_object = &inner.memory;
+	outer.memory.other = find_other;
+	cr_assert_eq(name_with(&opcodes_124, &outer, 77, &o), 0);
+	cr_assert_eq(runtime_calls(&o, 0x5f, calls, 4), 2);
+	cr_expect(calls[0].name.len == 5 && memcmp(calls[0].name.data, "inner", 5) == 0);
+	cr_expect_eq(calls[0].line, 6, "its bytecode 2");
+	cr_expect_eq(calls[1].line, 16, "bytecode 2");
+	cr_assert_eq(runtime_calls(&o, 0x50, calls, 4), 1, "no call");
+	cr_expect_eq(calls[0].line, 0);
+	object_memory_done(&inner.memory);
+	done(&outer, &o);
 }
 
 Test(v8, an_interpreted_function_has_the_line_of_each_bytecode)
@@ -317,6 +417,23 @@ Test(v8, a_name_is_put_together_of_its_parts)
 	add(&c, V8_TOLD_NAME + 2, NAME + 64, ".exports", 8);
 	cr_assert_eq(name(&c, 9, &o), 0);
 	cr_expect(is(&o.name, "module.exports"));
+	done(&c, &o);
+}
+
+/* The walk describes the last strings, each in the place of an earlier one. */
+Test(v8, a_name_of_many_parts_keeps_its_end)
+{
+	static const char *const parts[] = { ".", "render", "env.", "exports" };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_FUNCTION, 9, "", "y");
+	for (unsigned i = 0; i < 4; i++)
+		add(&c, V8_TOLD_NAME + 2 * i, NAME + 64 * (i + 1), parts[i], strlen(parts[i]));
+	c.told[V8_TOLD_SHAPES] = 2ull << V8_SHAPE_NAME_FIRST |
+				 1ull << (V8_SHAPE_HEADLESS + V8_SHAPE_NAME + 2);
+	cr_assert_eq(name(&c, 9, &o), 0);
+	cr_expect(is(&o.name, "...env.exports.render"), "%.*s", (int)o.name.len, o.name.bytes);
 	done(&c, &o);
 }
 

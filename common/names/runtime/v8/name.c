@@ -21,6 +21,8 @@ struct function {
 	struct object_memory *memory;
 	struct span ends; /* the ends of lines as Smis, or the script's text */
 	bool all_ends;	  /* no end of a line is missing */
+	size_t counted;	  /* bytes of the text in which `lines` lines end */
+	uint32_t lines;
 	unsigned kind_shift;
 	struct runtime_text name, source;
 };
@@ -91,15 +93,23 @@ static bool is(const struct function *f, unsigned shape)
 	return f->told[V8_TOLD_SHAPES] >> shape & 1;
 }
 
-/* Appends a part of a text, and a mark if the rest is missing. */
-static void append_part(struct runtime_text *t, const struct function *f, unsigned what,
-			uint32_t most, unsigned shape)
+/* Appends a text of several parts, with a mark where something is missing. what, most, shape: of
+ * the first of its parts; first: where the first part is told. */
+static void append_parts(struct runtime_text *t, const struct function *f, unsigned what,
+			 uint32_t most, unsigned shape, unsigned parts, unsigned first)
 {
-	const uint64_t size = f->told[what + 1];
+	const unsigned begin = (unsigned)(f->told[V8_TOLD_SHAPES] >> first & 3);
 
-	append_text(t, piece(f->memory, f->told[what], size, most), is(f, shape));
-	if (size > most || is(f, V8_SHAPE_CUT + shape))
-		runtime_append(t, "...", strlen("..."));
+	for (unsigned i = 0; i < parts; i++) {
+		const unsigned k = (begin + i) % parts, at = what + 2 * k;
+		const uint64_t size = f->told[at + 1];
+
+		if (is(f, V8_SHAPE_HEADLESS + shape + k))
+			runtime_append(t, "...", strlen("..."));
+		append_text(t, piece(f->memory, f->told[at], size, most), is(f, shape + k));
+		if (size > most || is(f, V8_SHAPE_CUT + shape + k))
+			runtime_append(t, "...", strlen("..."));
+	}
 }
 
 /* Names code that is not JavaScript. A function of WebAssembly has its name, in UTF-8, or its
@@ -153,36 +163,50 @@ static int read_function(struct object_memory *m, uint64_t address, uint64_t che
 		name_other(ret);
 		return 0;
 	}
-	for (unsigned i = 0; i < V8_NAME_PARTS; i++)
-		append_part(&ret->name, ret, V8_TOLD_NAME + 2 * i, V8_NAME_BYTES,
-			    V8_SHAPE_NAME + i);
-	for (unsigned i = 0; i < V8_SCRIPT_PARTS; i++)
-		append_part(&ret->source, ret, V8_TOLD_SCRIPT + 2 * i, V8_SCRIPT_BYTES,
-			    V8_SHAPE_SCRIPT + i);
+	append_parts(&ret->name, ret, V8_TOLD_NAME, V8_NAME_BYTES, V8_SHAPE_NAME, V8_NAME_PARTS,
+		     V8_SHAPE_NAME_FIRST);
+	append_parts(&ret->source, ret, V8_TOLD_SCRIPT, V8_SCRIPT_BYTES, V8_SHAPE_SCRIPT,
+		     V8_SCRIPT_PARTS, V8_SHAPE_SCRIPT_FIRST);
 	make_path(&ret->source);
-	/* Text that was made at run time has no file. */
-	if (!ret->source.len)
+	/* Text that was made at run time has no file. The path of other text may be unreadable. */
+	if (ret->source.len == strlen("...") && memcmp(ret->source.bytes, "...", 3) == 0)
+		ret->source.len = 0;
+	else if (!ret->source.len)
 		runtime_append(&ret->source, "[eval]", strlen("[eval]"));
 	name_by_kind(&ret->name, told[V8_TOLD_KIND] >> 32 >> kind_shift & 31);
 	return 0;
 }
 
-/* Returns the line of a character in the function's text. */
-static uint32_t line_in_text(const struct function *f, uint32_t character)
+/* Returns how many lines end in a part of the function's text. */
+static uint32_t count_lines(const struct function *f, size_t from, size_t to)
+{
+	const unsigned bytes = is(f, V8_SHAPE_TEXT) ? 2 : 1;
+	uint32_t n = 0;
+
+	for (size_t i = from; i < to; i += bytes)
+		n += f->ends.data[i] == '\n' && (bytes == 1 || !f->ends.data[i + 1]);
+	return n;
+}
+
+/* Returns the line of a character in the function's text. Counts from the last one that was asked
+ * for, which is mostly near. */
+static uint32_t line_in_text(struct function *f, uint32_t character)
 {
 	const uint32_t start = (uint32_t)f->told[V8_TOLD_RANGE];
-	const unsigned bytes = is(f, V8_SHAPE_TEXT) ? 2 : 1;
-	uint32_t line = (uint32_t)f->told[V8_TOLD_LINE] + 1;
+	const size_t at = (character - start) * (size_t)(is(f, V8_SHAPE_TEXT) ? 2 : 1);
 
-	if (character < start || (character - start) * (size_t)bytes > f->ends.len)
+	if (character < start || at > f->ends.len)
 		return 0;
-	for (size_t i = 0; i < (character - start) * (size_t)bytes; i += bytes)
-		line += f->ends.data[i] == '\n' && (bytes == 1 || !f->ends.data[i + 1]);
-	return line;
+	if (at >= f->counted)
+		f->lines += count_lines(f, f->counted, at);
+	else
+		f->lines -= count_lines(f, at, f->counted);
+	f->counted = at;
+	return (uint32_t)f->told[V8_TOLD_LINE] + 1 + f->lines;
 }
 
 /* Returns the line of a character in the function's script; 0: unknown. */
-static uint32_t line_of(const struct function *f, uint32_t character)
+static uint32_t line_of(struct function *f, uint32_t character)
 {
 	const uint64_t first = f->told[V8_TOLD_LINE];
 	size_t low = 0, high = f->ends.len / 8;
@@ -208,8 +232,7 @@ static uint32_t line_of(const struct function *f, uint32_t character)
 
 /* --- what each kind of object has --- */
 
-static int add_interpreted(const struct function *f, struct v8_positions p,
-			   struct runtime_object *ret)
+static int add_interpreted(struct function *f, struct v8_positions p, struct runtime_object *ret)
 {
 	struct v8_position next;
 	uint32_t line = (uint32_t)ret->start_line;
@@ -224,7 +247,7 @@ static int add_interpreted(const struct function *f, struct v8_positions p,
 	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, line);
 }
 
-static int add_baseline(const struct function *f, const struct v8_naming *n, struct v8_positions p,
+static int add_baseline(struct function *f, const struct v8_naming *n, struct v8_positions p,
 			struct runtime_object *ret)
 {
 	const uint64_t *told = f->told;
@@ -250,52 +273,31 @@ static int add_baseline(const struct function *f, const struct v8_naming *n, str
 	return r;
 }
 
-/* Returns the line of a bytecode, or of the function's entry. */
-static uint32_t bytecode_line(const struct function *f, struct v8_positions p, int32_t bytecode,
-			      uint32_t start_line)
-{
-	struct v8_position next;
-	uint32_t line = start_line;
+/* --- optimized code --- */
 
-	while (bytecode >= 0 && v8_positions_next(&p, &next) && next.code <= (uint32_t)bytecode)
-		line = line_of(f, next.character);
-	return line;
+#define NESTED 32 /* levels of nested inlined calls */
+
+/* Reads a function that is inlined. Returns 0, or RUNTIME_GONE if it is not known. */
+static int read_inlined(const struct function *outer, int32_t number, struct function *ret)
+{
+	if (number < 0 || number >= V8_INLINED_MAX ||
+	    (uint32_t)number >= (uint32_t)outer->told[V8_TOLD_INLINED_COUNT])
+		return RUNTIME_GONE;
+
+	const uint64_t key = outer->told[V8_TOLD_INLINED + number];
+	struct object_memory *m = key ? object_memory_other(outer->memory, key, v8_check(key))
+				      : NULL;
+
+	return m ? read_function(m, key, v8_check(key), outer->kind_shift, ret) : RUNTIME_GONE;
 }
 
-#define EXIT_BYTES 24 /* the bytecode, a Smi, and two more words */
-
-/* Each call has the line of the bytecode that its exit leads to. For code between calls, only the
- * function's first line is known. */
-static int add_lazy(const struct function *f, const struct v8_naming *n, struct v8_positions p,
-		    struct runtime_object *ret)
+/* Adds a call of an inlined function, as runtime_add_inlined does. */
+static int add_inlined(struct runtime_object *o, uint32_t caller, uint32_t line, struct function *f,
+		       uint32_t *ret)
 {
-	const uint64_t *told = f->told, eager = told[V8_TOLD_EAGER];
-	const struct span exits = piece(f->memory, told[V8_TOLD_BYTECODES],
-					told[V8_TOLD_BYTECODES_SIZE], V8_BYTECODES_BYTES);
-	const uint32_t start = (uint32_t)ret->start_line;
-	struct v8_safepoints s;
-	uint32_t pc, exit, last = 0;
-	bool more = v8_safepoints_begin(
-		&s, piece(f->memory, told[V8_TOLD_EXTRA], told[V8_TOLD_EXTRA_SIZE], V8_EXTRA_BYTES),
-		n->safepoints);
-	int r = 0;
-
-	while (!r && more && v8_safepoints_next(&s, &pc, &exit)) {
-		const uint64_t at = (exit - eager) * EXIT_BYTES;
-		uint32_t line = start;
-
-		if (pc <= last)
-			break;
-		if (exit != V8_NO_EXIT && exit >= eager && at + EXIT_BYTES <= exits.len)
-			line = bytecode_line(f, p, (int32_t)(unaligned_u64(exits.data + at) >> 32),
-					     start);
-		if (pc - 1 > last)
-			r = runtime_add_line(ret, pc - 1, start);
-		if (!r)
-			r = runtime_add_line(ret, pc, line);
-		last = pc;
-	}
-	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, start);
+	return runtime_add_inlined(o, caller, line, (struct str){ f->name.bytes, f->name.len },
+				   (struct str){ f->source.bytes, f->source.len },
+				   line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]), ret);
 }
 
 /* The inlined calls of optimized code, which appear in the order of its positions. */
@@ -315,18 +317,8 @@ static int read_called(const struct inlining *i, uint32_t call, struct function 
 	if (call >= i->calls.len / 16)
 		return RUNTIME_GONE;
 	memcpy(&number, i->calls.data + (size_t)call * 16 + 8, sizeof(number));
-	if (number < 0 || (uint32_t)number >= V8_INLINED_MAX ||
-	    (uint32_t)number >= i->outer->told[V8_TOLD_INLINED_COUNT])
-		return RUNTIME_GONE;
-
-	const uint64_t key = i->outer->told[V8_TOLD_INLINED + number];
-	struct object_memory *m = key ? object_memory_other(i->outer->memory, key, v8_check(key))
-				      : NULL;
-
-	return m ? read_function(m, key, v8_check(key), i->outer->kind_shift, ret) : RUNTIME_GONE;
+	return read_inlined(i->outer, number, ret);
 }
-
-#define NESTED 32 /* levels of nested inlined calls */
 
 /* Finds the line of a position in inlined call `inlined` (1 + its number; 0: the object itself). */
 static int inlined_line(struct inlining *i, struct v8_position p, uint32_t *ret_line)
@@ -370,15 +362,8 @@ static int add_call(struct inlining *i, struct v8_position *p, uint32_t *ret)
 			r = inlined_line(i, chain[k + 1], &line);
 			if (r == 0)
 				r = read_called(i, chain[k].inlined - 1, i->called);
-			if (r == 0) {
-				const struct function *f = i->called;
-				const struct str name = { f->name.bytes, f->name.len },
-						 source = { f->source.bytes, f->source.len };
-
-				r = runtime_add_inlined(
-					i->ret, caller, line, name, source,
-					line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]), added);
-			}
+			if (r == 0)
+				r = add_inlined(i->ret, caller, line, i->called, added);
 		}
 		if (r == 0) {
 			caller = *added;
@@ -421,6 +406,162 @@ static int add_optimized(struct function *f, struct v8_positions p, struct runti
 	return r;
 }
 
+/* --- optimized code without positions --- */
+
+#define EXIT_BYTES 24 /* the bytecode and where the translation is, Smis, and another word */
+
+/* A frame that the interpreter would have. */
+struct lazy_frame {
+	int32_t bytecode, function;
+	uint32_t line;
+	uint32_t added; /* the result of runtime_add_inlined; 0 for the object itself */
+};
+
+/* Maps the calls of code to bytecodes, by their exits. */
+struct lazy {
+	struct function *outer, *called; /* called: the inlined function that was read last */
+	const struct v8_naming *naming;
+	struct span exits, translations;
+	uint32_t eager; /* exits that are not described */
+	/* Those of the last exit, since adjacent ones mostly have the same. */
+	struct lazy_frame frames[NESTED];
+	unsigned frame_count;
+	struct runtime_object *ret;
+};
+
+static struct v8_positions positions_of(const struct function *f, const struct v8_naming *n)
+{
+	return (struct v8_positions){
+		.rest = piece(f->memory, f->told[V8_TOLD_POSITIONS],
+			      f->told[V8_TOLD_POSITIONS_SIZE], V8_POSITIONS_BYTES),
+		.flags = n->position_flags,
+		.before_first = n->before_first,
+	};
+}
+
+/* Returns the line of a bytecode, or of the function's entry. */
+static uint32_t bytecode_line(struct function *f, const struct v8_naming *n, int32_t bytecode)
+{
+	struct v8_positions p = positions_of(f, n);
+	struct v8_position next;
+	uint32_t line = line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]);
+
+	while (bytecode >= 0 && v8_positions_next(&p, &next) && next.code <= (uint32_t)bytecode)
+		line = line_of(f, next.character);
+	return line;
+}
+
+/* Adds frame k of an exit, whose callers are added. Returns RUNTIME_GONE if its function is not
+ * known. */
+static int add_lazy_frame(struct lazy *l, unsigned k)
+{
+	struct lazy_frame *f = &l->frames[k];
+	int r = 0;
+
+	f->added = 0;
+	if (k) {
+		r = read_inlined(l->outer, f->function, l->called);
+		if (!r)
+			r = add_inlined(l->ret, f[-1].added, f[-1].line, l->called, &f->added);
+	}
+	if (!r)
+		f->line = bytecode_line(k ? l->called : l->outer, l->naming, f->bytecode);
+	return r;
+}
+
+/* Finds the frames of an exit. Stops at a function that is not known: its caller has the line. */
+static int find_frames(struct lazy *l, uint32_t translation)
+{
+	struct v8_translation t;
+	int32_t bytecode, function;
+	unsigned n = 0, same = l->frame_count;
+	int r = 0;
+
+	if (!v8_translation_begin(&t, l->naming, l->translations, translation))
+		same = 0;
+	else
+		for (; !r && n < NESTED && v8_translation_next(&t, &bytecode, &function); n++) {
+			struct lazy_frame *f = &l->frames[n];
+
+			if (n < same && f->bytecode == bytecode && f->function == function)
+				continue;
+			same = 0;
+			*f = (struct lazy_frame){ .bytecode = bytecode, .function = function };
+			r = add_lazy_frame(l, n);
+			if (r)
+				break;
+		}
+	l->frame_count = n;
+	return r < 0 ? r : 0;
+}
+
+/* Adds the line of a call, which returns to pc. If the code has no inlined functions, it is that of
+ * the exit's own bytecode. */
+static int add_lazy_call(struct lazy *l, uint32_t pc, uint32_t exit, uint32_t usual_line)
+{
+	const uint64_t at = (uint64_t)(exit - l->eager) * EXIT_BYTES;
+	const bool listed = exit != V8_NO_EXIT && exit >= l->eager &&
+			    at + EXIT_BYTES <= l->exits.len;
+
+	if (!listed)
+		return runtime_add_line(l->ret, pc, usual_line);
+
+	const uint8_t *words = l->exits.data + at;
+
+	if (!(uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT])
+		return runtime_add_line(
+			l->ret, pc,
+			bytecode_line(l->outer, l->naming, (int32_t)(unaligned_u64(words) >> 32)));
+
+	const int r = find_frames(l, (uint32_t)(unaligned_u64(words + 8) >> 32));
+
+	if (r || !l->frame_count)
+		return r ? r : runtime_add_line(l->ret, pc, 0);
+
+	const struct lazy_frame *f = &l->frames[l->frame_count - 1];
+
+	return runtime_add_line_in(l->ret, pc, f->line, f->added);
+}
+
+/* Each call has the frames and the line that its exit leads to. For code between calls, only the
+ * function's first line is known, and not even that if other functions are inlined in it. */
+static int add_lazy(struct function *f, const struct v8_naming *n, struct runtime_object *ret)
+{
+	const uint64_t *told = f->told;
+	struct function *called = malloc(sizeof(*called));
+	struct lazy l = {
+		.outer = f,
+		.called = called,
+		.naming = n,
+		.exits = piece(f->memory, told[V8_TOLD_BYTECODES], told[V8_TOLD_BYTECODES_SIZE],
+			       V8_BYTECODES_BYTES),
+		.translations = piece(f->memory, told[V8_TOLD_TRANSLATIONS],
+				      told[V8_TOLD_TRANSLATIONS + 1], V8_TRANSLATIONS_BYTES),
+		.eager = (uint32_t)(told[V8_TOLD_INLINED_COUNT] >> 32),
+		.ret = ret,
+	};
+	const uint32_t usual = (uint32_t)told[V8_TOLD_INLINED_COUNT] ? 0
+								     : (uint32_t)ret->start_line;
+	struct v8_safepoints s;
+	uint32_t pc, exit, last = 0;
+	bool more = v8_safepoints_begin(
+		&s, piece(f->memory, told[V8_TOLD_EXTRA], told[V8_TOLD_EXTRA_SIZE], V8_EXTRA_BYTES),
+		n->safepoints);
+	int r = called ? 0 : -ENOMEM;
+
+	while (!r && more && v8_safepoints_next(&s, &pc, &exit)) {
+		if (pc <= last)
+			break;
+		if (pc - 1 > last)
+			r = runtime_add_line(ret, pc - 1, usual);
+		if (!r)
+			r = add_lazy_call(&l, pc, exit, usual);
+		last = pc;
+	}
+	free(called);
+	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, usual);
+}
+
 int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	    struct object_memory *m, struct runtime_object *ret)
 {
@@ -439,12 +580,7 @@ int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 	runtime_append(&ret->source, f->source.bytes, f->source.len);
 	ret->start_line = line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]);
 
-	const struct v8_positions positions = {
-		.rest = piece(m, f->told[V8_TOLD_POSITIONS], f->told[V8_TOLD_POSITIONS_SIZE],
-			      V8_POSITIONS_BYTES),
-		.flags = n.position_flags,
-		.before_first = n.before_first,
-	};
+	const struct v8_positions positions = positions_of(f, &n);
 
 	switch ((uint32_t)f->told[V8_TOLD_KIND]) {
 	case V8_INTERPRETED:
@@ -457,7 +593,7 @@ int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		r = add_optimized(f, positions, ret);
 		break;
 	case V8_LAZY:
-		r = add_lazy(f, &n, positions, ret);
+		r = add_lazy(f, &n, ret);
 		break;
 	}
 	free(f);

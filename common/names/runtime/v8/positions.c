@@ -3,8 +3,7 @@
  * src/baseline/bytecode-offset-iterator.h, src/interpreter/bytecodes.h */
 #include "common/names/runtime/v8/v8.h"
 
-/* Reads a number of seven bits a byte, the lowest first. */
-static bool take_unsigned(struct span *rest, uint64_t *ret)
+bool v8_take_unsigned(struct span *rest, uint64_t *ret)
 {
 	uint64_t v = 0;
 
@@ -29,7 +28,7 @@ static bool take_signed(struct span *rest, int64_t *ret)
 {
 	uint64_t v;
 
-	if (!take_unsigned(rest, &v))
+	if (!v8_take_unsigned(rest, &v))
 		return false;
 	*ret = (int64_t)(v >> 1 ^ -(v & 1));
 	return true;
@@ -53,7 +52,7 @@ bool v8_positions_next(struct v8_positions *p, struct v8_position *ret)
 	uint64_t flagged;
 
 	if (p->flags) {
-		if (!take_unsigned(&p->rest, &flagged))
+		if (!v8_take_unsigned(&p->rest, &flagged))
 			return false;
 		code = (int64_t)(flagged >> p->flags);
 	} else {
@@ -99,7 +98,7 @@ bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_by
 	uint64_t size;
 	uint32_t bytes = 0;
 
-	if (!take_unsigned(&b->sizes, &size) || size > UINT32_MAX - b->end)
+	if (!v8_take_unsigned(&b->sizes, &size) || size > UINT32_MAX - b->end)
 		return false;
 	*ret_bytecode = b->next;
 	if (b->entered)

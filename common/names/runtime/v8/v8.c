@@ -155,6 +155,42 @@ static void read_bytecodes(const struct elfview *im, struct v8_naming *n)
 			n->bytecodes = 0;
 }
 
+/* --- opcodes of translations --- */
+
+/*
+ * Reads how many operands each opcode has: a table of 32-bit numbers, which begins with those of
+ * frames. The last two opcodes update feedback and repeat the previous translation.
+ */
+static void read_opcodes(const struct elfview *im, struct v8_naming *n)
+{
+	/* V8 13.5 and later; earlier versions. */
+	static const uint32_t first[2][9] = { { 6, 4, 3, 3, 2, 1, 3, 4, 3 },
+					      { 5, 3, 3, 3, 2, 1, 3, 4, 3 } };
+	uint32_t operands[V8_OPCODES];
+	uint64_t at;
+	unsigned i = 0, k;
+
+	while (i < 2 && elfview_find(im, ".rodata",
+				     (struct span){ .data = (const uint8_t *)first[i],
+						    .len = sizeof(first[i]) },
+				     0, &at) != 0)
+		i++;
+	if (i == 2 || elfview_read(im, at, operands, sizeof(operands)) != 0)
+		return;
+	for (k = sizeof(first[0]) / 4; k < V8_OPCODES && operands[k]; k++)
+		;
+	for (; k < V8_OPCODES && operands[k] < 2; k++)
+		;
+	n->opcode_begin = (uint8_t)k;
+	for (k += 2; k < V8_OPCODES && operands[k] < 2; k++)
+		;
+	if (k + 1 >= V8_OPCODES || operands[k] != 2 || operands[k + 1] != 1)
+		return;
+	n->opcodes = (uint8_t)(k + 2);
+	for (i = 0; i < n->opcodes; i++)
+		n->operands[i] = (uint8_t)operands[i];
+}
+
 /* --- the table of code --- */
 
 /* Finds the address of the pointer to the isolate group. IsolateGroup::GetDefault(), which all
@@ -228,7 +264,7 @@ static uint16_t find_table(struct elfview *im, const struct v8_version *v, uint1
 	}
 
 static const struct runtime_copy copy = {
-	.steps = 12,
+	.steps = 13,
 	.step = { { .bytes = V8_TOLD_WORDS * 8 },
 		  TOLD_PIECE(V8_TOLD_NAME, V8_NAME_BYTES),
 		  TOLD_PIECE(V8_TOLD_NAME + 2, V8_NAME_BYTES),
@@ -240,7 +276,8 @@ static const struct runtime_copy copy = {
 		  TOLD_PIECE(V8_TOLD_EXTRA, V8_EXTRA_BYTES),
 		  TOLD_PIECE(V8_TOLD_BYTECODES, V8_BYTECODES_BYTES),
 		  TOLD_PIECE(V8_TOLD_POSITIONS, V8_POSITIONS_BYTES),
-		  TOLD_PIECE(V8_TOLD_ENDS, V8_ENDS_BYTES) },
+		  TOLD_PIECE(V8_TOLD_ENDS, V8_ENDS_BYTES),
+		  TOLD_PIECE(V8_TOLD_TRANSLATIONS, V8_TRANSLATIONS_BYTES) },
 };
 
 static int describe(struct elfview *im, struct runtime_build *ret)
@@ -288,6 +325,8 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	c.entry_frame = find_frame(im, b);
 	c.handlers = b->at[b->handlers].offset + offset;
 	read_bytecodes(im, &n);
+	if (c.code_maglev)
+		read_opcodes(im, &n);
 
 	struct runtime_config *config = &ret->config;
 
@@ -311,8 +350,8 @@ static bool is_sane(const struct runtime_build *b)
 	struct v8_naming n;
 
 	memcpy(&n, b->naming, sizeof(n));
-	return n.bytecodes <= V8_BYTECODE_COUNT && n.position_flags < 8 && n.kind_shift < 32 &&
-	       n.before_first <= 1;
+	return n.bytecodes <= V8_BYTECODE_COUNT && n.opcodes <= V8_OPCODES &&
+	       n.position_flags < 8 && n.kind_shift < 32 && n.before_first <= 1;
 }
 
 static int print(const struct runtime_build *b, struct buf *ret)

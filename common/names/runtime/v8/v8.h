@@ -9,6 +9,7 @@
 
 #define V8_BYTECODE_COUNT 256 /* a bytecode is a byte */
 #define V8_SCALES 3	      /* of operands: 1, 2 and 4 bytes */
+#define V8_OPCODES 64	      /* of translations */
 
 /* Facts about a build that naming needs. */
 struct v8_naming {
@@ -18,7 +19,11 @@ struct v8_naming {
 	uint16_t safepoints;	 /* offset of the number of safepoints in their table */
 	uint16_t before_first;	 /* 1: tables of positions count from before the first bytecode */
 	uint16_t kind_shift;	 /* where the kind of a function is in the flags of its scope */
+	/* Opcodes of translations; 0: not known. The two that begin one are opcode_begin and the
+	 * next. */
+	uint8_t opcodes, opcode_begin;
 	uint8_t size[V8_SCALES][V8_BYTECODE_COUNT];
+	uint8_t operands[V8_OPCODES]; /* of each opcode */
 };
 static_assert(sizeof(struct v8_naming) <= RUNTIME_OWN_NAMING, "it fits");
 
@@ -83,6 +88,35 @@ struct v8_safepoints {
 bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at);
 /* Takes the next safepoint. Returns false if there is none, or if it is malformed. */
 bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret_exit);
+
+/* --- translations for deoptimization (translations.c) --- */
+
+/*
+ * A translation tells which frames the interpreter would have at a point of optimized code, the
+ * outermost first: the function of the code, then the inlined calls that run
+ * (frame-translation-builder.cc). A later translation may repeat parts of an earlier one.
+ */
+struct v8_translation {
+	const struct v8_naming *naming; /* borrowed */
+	struct span all;		/* borrowed: all translations of the code */
+	uint32_t at, earlier; /* where the next opcode is, in this translation and in the earlier
+			       * one */
+	uint32_t repeated;    /* how many opcodes the earlier one still gives */
+	uint32_t passed;      /* opcodes of this one since the earlier one was last used */
+};
+/* at: offset of the translation in `all`. Returns false if there is none, or if the build's opcodes
+ * are not known. */
+bool v8_translation_begin(struct v8_translation *t, const struct v8_naming *n, struct span all,
+			  uint32_t at);
+/* Takes the next frame of JavaScript: the offset of its bytecode, or -1 at the function's entry,
+ * and the index of its function in the code's literals, which begin with the inlined functions.
+ * Returns false if there is none, or if it is malformed. */
+bool v8_translation_next(struct v8_translation *t, int32_t *ret_bytecode, int32_t *ret_function);
+
+/* --- numbers --- */
+
+/* Reads a number of seven bits a byte, the lowest first. Returns false if its end is missing. */
+bool v8_take_unsigned(struct span *rest, uint64_t *ret);
 
 /* --- names (name.c) --- */
 
