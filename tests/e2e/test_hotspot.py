@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from conftest import of_which_check_has, profpipe
+from conftest import BUILD, of_which_check_has, profpipe
 from java_stacks import (FOLDER, JAVA, JAVAS, SCENES, Frame, Score, built, ran, sampled,
                          version)
 
@@ -197,3 +197,23 @@ def test_stacks_of_other_suites_equal_javas_report(suite, tmp_path):
                   prefix=prefix, root=root)
     finally:
         shutil.rmtree(root)
+
+
+ZERO = """
+const char name[] = "OpenJDK 64-Bit Zero VM (17.0.1) for linux-amd64";
+void *gHotSpotVMStructs;
+int JNI_CreateJavaVM(void)
+{
+	return name[0];
+}
+"""
+
+
+def test_zero_is_named_as_unknown(tmp_path):
+    """It exports the same descriptions, but has no code cache."""
+    source, library = tmp_path / "zero.c", tmp_path / "libjvm.so"
+    source.write_text(ZERO)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    p = subprocess.run([f"{BUILD}/prof-symd", "--describe", library], capture_output=True,
+                       text=True, check=True)
+    assert p.stdout == "HotSpot Zero: not known\n", p.stdout

@@ -439,6 +439,18 @@ static bool fill(const struct elfview *im, struct exports *e, uint64_t bias,
 	return !e->missing && n.major >= OLDEST && hotspot_is_sane(ret);
 }
 
+/* Whether the virtual machine is Zero, which interprets in C++ and has frames of its own. It
+ * exports the same descriptions. */
+static bool is_zero(const struct elfview *im)
+{
+	static const char name[] = "-Bit Zero VM (";
+	uint64_t at;
+
+	return elfview_find(im, ".rodata",
+			    (struct span){ .data = (const uint8_t *)name, .len = strlen(name) }, 0,
+			    &at) == 0;
+}
+
 static int describe(struct elfview *im, struct runtime_build *ret)
 {
 	struct exports e = { .t = { { "HeapBlock", 0 },
@@ -451,7 +463,11 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 	if (elfview_exported(im, "gHotSpotVMStructs", &structs) != 0 ||
 	    elfview_exported(im, "JNI_CreateJavaVM", &code) != 0)
 		return RUNTIME_NOT_MINE;
-	snprintf(ret->name, sizeof(ret->name), "HotSpot");
+
+	const bool zero = is_zero(im);
+	const char *name = zero ? "HotSpot Zero" : "HotSpot";
+
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
 	memcpy(e.f, wanted, sizeof(wanted));
 
 	int r = exports_read(im, e.f, FIELDS, e.t, TYPES);
@@ -460,11 +476,12 @@ static int describe(struct elfview *im, struct runtime_build *ret)
 		return r;
 	if (r || symfile_offset(im->file, code.value, &offset, &left) != 0)
 		return 0;
+
 	const unsigned major = find_major(im, &e);
 
 	if (major)
-		snprintf(ret->name, sizeof(ret->name), "HotSpot of JDK %u", major);
-	ret->known = fill(im, &e, code.value - offset, ret);
+		snprintf(ret->name, sizeof(ret->name), "%s of JDK %u", name, major);
+	ret->known = !zero && fill(im, &e, code.value - offset, ret);
 	return 0;
 }
 
