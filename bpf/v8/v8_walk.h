@@ -148,9 +148,11 @@ ENV_INLINE __u64 v8_code_function(struct walk *w, struct v8_walk *p, __u64 *ret_
 	if (!v8_is_pointer(deopt) || !v8_word(p, deopt, p->config.deopt_inlining - 8u, &shared))
 		return 0;
 	identity = v8_shared(V8_ARGUMENTS_AND(w, p) shared);
-	/* Newer versions have an object in between. */
-	if (!identity && v8_word(p, shared, 8, &shared))
-		identity = v8_shared(V8_ARGUMENTS_AND(w, p) shared);
+	/* Newer versions have an object in between, which has no scope. */
+	if (!identity ||
+	    v8_type(p, V8_FIELD(p->shared, p->config.shared_scope)) != p->config.type_scope_info)
+		identity = v8_word(p, shared, 8, &shared) ? v8_shared(V8_ARGUMENTS_AND(w, p) shared)
+							  : 0;
 	*ret_shared = shared;
 	return identity;
 }

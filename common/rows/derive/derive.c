@@ -25,6 +25,10 @@
 #define FOREIGN_SHARE 8
 /* With this many foreign places, a file counts as foreign before the whole file is read. */
 #define FOREIGN_PLAIN 256
+/* Guesses are looked at until so many more were wrong than right; one that is right makes up for
+ * this many. */
+#define GUESSES 8192
+#define GUESSES_FOR_ONE 128
 /* If the gaps together are smaller, they hold no code worth reading symbols for. */
 #define SYMBOLS_MIN 64
 /* If the gaps are smaller, or their share of the code is (1/TAKEN_ADDRESSES_SHARE), the file is not
@@ -347,6 +351,16 @@ static int find_restorers(struct derive *d, const struct derive_gap *g)
 	return 0;
 }
 
+/* Counts a guess. Code that is reached through tables alone, as handlers of exceptions in GraalVM's
+ * native images are, looks like the beginning of a function at many places. */
+static void count_guess(struct derive *d, bool right)
+{
+	d->guesses += right ? GUESSES_FOR_ONE : 0;
+	d->guesses -= !right && d->guesses;
+	if (d->guesses > GUESSES)
+		d->guesses = GUESSES;
+}
+
 /* Tries to add a function at a place. `known`: the place is a known start. */
 static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is)
 {
@@ -362,7 +376,11 @@ static int try_function(struct derive *d, uint32_t pos, bool known, bool *ret_is
 	p.limit = known_starts_next(&d->known, pos + 1, d->now->end);
 	if (p.trust != CANDIDATE_SURE && !d->budget)
 		return 0;
+	if (p.trust == CANDIDATE_GUESSED && !d->guesses)
+		return 0;
 	r = try_place(d, &p, ret_is);
+	if (p.trust == CANDIDATE_GUESSED)
+		count_guess(d, *ret_is);
 	/* Symbols of assembly may have a size that is too small (musl's _init). */
 	if (!r && !*ret_is && p.size) {
 		uint32_t size = p.size;
@@ -569,6 +587,7 @@ static int derive_gaps(struct derive *d)
 	if (total > DERIVE_MAX_BYTES)
 		total = DERIVE_MAX_BYTES;
 	d->budget = WORK_PER_BYTE * total + WORK_MIN;
+	d->guesses = GUESSES;
 	for (uint32_t i = 0; i < d->gaps && !r; i++) {
 		struct derive_gap g = d->gap[i];
 

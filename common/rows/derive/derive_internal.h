@@ -35,10 +35,11 @@ struct derive {
 	struct known_starts_offsets left_out; /* targets of calls that lie before the current
 					       * place */
 	uint32_t from;			      /* the beginning of flow_code */
-	uint64_t budget;		      /* work left for looking at functions: flow_work */
-	uint32_t foreign; /* limit of work left for looking at functions, as flow_work counts it */
-	bool strict;	  /* places whose code leaves in a way that no C-callable function does */
-	uint32_t framed;  /* the file has many foreign places */
+	uint64_t budget;  /* work left for looking at functions, as flow_work counts it */
+	uint32_t foreign; /* places whose code leaves in a way that no C-callable function does */
+	bool strict;	  /* the file has many foreign places */
+	uint32_t framed;  /* functions that begin by setting up a frame pointer */
+	uint32_t guesses; /* how many more guessed beginnings of functions may be wrong */
 	/* [window_at, window_at + window_len) of the text. */
 	uint8_t *window;
 	uint32_t window_at, window_len;
