@@ -212,6 +212,22 @@ ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
 	return 0;
 }
 
+/* Likewise in some windows, from this one backwards. */
+ENV_FUNCTION __u64 v8_find_near(V8_PARAMETERS_AND __u64 at, __u64 map)
+{
+	V8_FIND(w, p);
+
+	(void)w;
+	for (int i = 0; i < V8_SCAN_AT_ONCE; i++, at -= WALK_WINDOW) {
+		__u64 code = p->scan_left ? v8_find_in(V8_ARGUMENTS_AND(w, p) at, map) : V8_NO_CODE;
+
+		if (code)
+			return code;
+		p->scan_left--;
+	}
+	return 0;
+}
+
 /* Searches for the code at pc, which begins somewhere before. The caller checks the result. */
 ENV_FUNCTION __u64 v8_find_code(V8_PARAMETERS_AND __u64 pc, __u64 map)
 {
@@ -219,11 +235,16 @@ ENV_FUNCTION __u64 v8_find_code(V8_PARAMETERS_AND __u64 pc, __u64 map)
 	__u64 at = (pc & ~(V8_CODE_UNIT - 1ull)) - (WALK_WINDOW - V8_CODE_UNIT);
 
 	w->window_start = 0;
-	for (int i = 0; i < V8_SCAN; i++, at -= WALK_WINDOW) {
-		__u64 code = v8_find_in(V8_ARGUMENTS_AND(w, p) at, map);
+	if (p->scan_ns != (w->sample.time_ns | 1)) {
+		p->scan_ns = w->sample.time_ns | 1;
+		p->scan_left = V8_SCANS;
+	}
+	for (int i = 0; i < V8_SCAN / V8_SCAN_AT_ONCE; i++) {
+		__u64 code = v8_find_near(V8_ARGUMENTS_AND(w, p) at, map);
 
 		if (code)
 			return code;
+		at -= V8_SCAN_AT_ONCE * WALK_WINDOW;
 	}
 	return V8_NO_CODE;
 }

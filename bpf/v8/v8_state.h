@@ -41,6 +41,8 @@ struct v8_walk {
 				    * sample */
 	__u64 wasm_at, wasm_end;   /* the rest of a part of a module's bytes */
 	__u64 wasm_block;	   /* the block of the last name that was looked at */
+	__u64 scan_ns, scan_left;  /* how many windows may still be searched for code, for the
+				    * sample of this time */
 	__u64 wasm_ns, wasm_left;  /* how much more of modules may be read for the sample of this
 				   * time */
 	__u32 kind, wide;
@@ -73,9 +75,11 @@ struct v8_walk {
 #define V8_CODE_MAX (1u << 22) /* bytes of code */
 #define V8_NO_CODE 2	       /* not a pointer */
 #define V8_CODE_UNIT 32	       /* bytes; code begins at a multiple of this */
-#define V8_SCAN 64	       /* times 512 bytes: how far back the beginning of code is searched */
-#define V8_COUNT_WINDOWS 256   /* 128 KiB: a whole block */
-#define V8_SEARCH 24	       /* steps of a binary search: enough for all lines of a script */
+#define V8_SCAN 256	       /* times 512 bytes: how far back the beginning of code is searched */
+#define V8_SCAN_AT_ONCE 32
+#define V8_SCANS 1024	     /* limit for all searches of a sample */
+#define V8_COUNT_WINDOWS 256 /* 128 KiB: a whole block */
+#define V8_SEARCH 24	     /* steps of a binary search: enough for all lines of a script */
 #define V8_SCRIPT_IDS (1u << 30)
 #define V8_PAGE_SHIFT 18 /* log2 of the bytes of a page of V8's heap */
 #define V8_ELEMENTS_MAX (1u << 24)

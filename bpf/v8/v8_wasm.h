@@ -28,6 +28,7 @@
 #define V8_WASM_LINE 64		  /* bytes of a line of the table; no jump crosses its end */
 #define V8_WASM_WINDOWS 512	  /* 256 KiB: 32,768 functions or more */
 #define V8_WASM_END 0x10000u	  /* the table ends: more than any place */
+#define V8_WASM_SCAN 64		  /* times 512 bytes: how far back a function begins */
 #define V8_WASM_SECTIONS 64	  /* at most so many sections are looked at, */
 #define V8_WASM_READS 2200	  /* and so many names and windows of jumps for a sample */
 #define V8_WASM_AT_ONCE 32	  /* of these */
@@ -99,7 +100,7 @@ ENV_FUNCTION __u64 v8_wasm_find(V8_PARAMETERS_AND __u64 pc)
 
 	(void)w;
 	(void)p;
-	for (int i = 0; i < V8_SCAN; i++, at -= WALK_WINDOW) {
+	for (int i = 0; i < V8_WASM_SCAN; i++, at -= WALK_WINDOW) {
 		__u64 start = v8_wasm_find_in(V8_ARGUMENTS_AND(w, p) at);
 
 		if (start)

@@ -286,6 +286,35 @@ def test_code_that_has_no_frame_yet_has_a_name(tmp_path, number):
     assert sum(leaves.values()) - leaves["tiny"] <= 0.03 * leaves["tiny"], leaves
 
 
+LARGE = """
+function burn(ms) { const end = Date.now() + ms; while (Date.now() < end); }
+const text = Array.from({ length: 10 }, (_, k) =>
+	Array.from({ length: 16 }, (_, i) => `o.a${(i + k) % 17} = o.b + n;\\n`).join("") +
+	"b(n);\\n");
+const large = new Function("o", "n", "b", text.join("") + "return o;");
+for (let i = 0; i < 3000; i++) large({ b: 1 }, 2, () => 0);
+const o = { b: 1 };
+for (const end = Date.now() + 2000; Date.now() < end;) large(o, 5, burn);
+"""
+
+
+@pytest.mark.parametrize("number", [None, pytest.param("26.12.1", marks=pytest.mark.check_all)])
+def test_calls_in_large_code_have_their_lines(tmp_path, number):
+    """Its beginning is more than 32 KiB before some of them."""
+    out = tmp_path / "out.txt"
+    node = from_npm(number) if number else NODE
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", node, "--no-maglev", "-e", LARGE)
+    assert p.returncode == 0, p.stderr
+    # Two lines come before a function's text.
+    calls = {2 + 17 * (k + 1) for k in range(10)}
+    lines = collections.Counter(
+        s[i][2] for s in interpreted(out) for i in range(len(s) - 1)
+        if s[i + 1][0] == "burn" and s[i][1] == "[eval]")
+    print(sorted(lines.items()))
+    assert calls <= set(lines) and sum(lines.values()) > 300
+    assert sum(n for line, n in lines.items() if line not in calls) <= 0.03 * sum(lines.values())
+
+
 NEWER_V8 = """
 #include <time.h>
 int major __asm__("_ZN2v88internal7Version6major_E") = 99;
