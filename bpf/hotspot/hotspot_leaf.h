@@ -10,6 +10,7 @@
 #ifndef BPF_HOTSPOT_HOTSPOT_LEAF_H
 #define BPF_HOTSPOT_HOTSPOT_LEAF_H
 
+#include "bpf/hotspot/hotspot_lowered.h"
 #include "bpf/hotspot/hotspot_state.h"
 
 enum hotspot_built {
@@ -19,6 +20,7 @@ enum hotspot_built {
 			  * address */
 	HOTSPOT_UNSAVED, /* RSP is lowered, and RBP is still the caller's */
 	HOTSPOT_BY_RBP,	 /* RBP points to the saved RBP of the caller */
+	HOTSPOT_FOUND,	 /* p->lowered is a result of hotspot_stub_above() */
 };
 
 /* Reads the code around pc to code[]. */
@@ -137,10 +139,21 @@ ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
 
 	if ((code & 0xff) == 0x5d || (code & 0xffffff) == 0xec8b48 || (code & 0xffffff) == 0xe58948)
 		return HOTSPOT_PUSHED;
-	if (hotspot_returns(p) || hotspot_back_at(w, p, w->sp))
+	if (hotspot_returns(p))
+		return HOTSPOT_CALLED;
+	p->lowered = words ? 0 : hotspot_stub_above(HOTSPOT_ARGUMENT(w, p) w->pc);
+	if (p->lowered)
+		return HOTSPOT_FOUND;
+	if (hotspot_back_at(w, p, w->sp))
 		return HOTSPOT_CALLED;
 	/* The frame lies between RBP and RSP. */
-	if (w->fp - w->sp <= HOTSPOT_NEAR && !(w->fp & 7) && hotspot_back_at(w, p, w->fp + 8))
+	const bool has_frame = w->fp - w->sp <= HOTSPOT_NEAR && !(w->fp & 7);
+
+	if (has_frame && hotspot_back_at(w, p, w->fp + 8))
+		return HOTSPOT_BY_RBP;
+	/* C code also calls stubs: SharedRuntime::frem of JDK 25 does. */
+	if (!words && !hotspot_called_by_c(HOTSPOT_ARGUMENT(w, p) w->sp) && has_frame &&
+	    hotspot_called_by_c(HOTSPOT_ARGUMENT(w, p) w->fp + 8))
 		return HOTSPOT_BY_RBP;
 	return words ? HOTSPOT_BUILT : HOTSPOT_CALLED;
 }

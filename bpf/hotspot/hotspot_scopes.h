@@ -7,6 +7,7 @@
 #ifndef BPF_HOTSPOT_HOTSPOT_SCOPES_H
 #define BPF_HOTSPOT_HOTSPOT_SCOPES_H
 
+#include "bpf/hotspot/hotspot_lowered.h"
 #include "bpf/hotspot/hotspot_state.h"
 
 #define HOTSPOT_PC_SHIFT 16 /* log2 of the limit of places of an nmethod */
@@ -16,7 +17,8 @@
 #define HOTSPOT_NUMBER_BITS 6 /* bits in each byte of a number except the first */
 /* If a byte is at least this (1 less without zeros), another byte follows. */
 #define HOTSPOT_NUMBER_HIGH 192
-#define HOTSPOT_SCOPE_NONE 0 /* no scope: of a caller, or of a place */
+#define HOTSPOT_SCOPE_NONE 0		/* no scope: of a caller, or of a place */
+#define HOTSPOT_SCOPE_HERE (1ull << 32) /* flag of hotspot_find_scope() */
 
 /* Returns a 16-bit field in head[]. */
 ENV_INLINE __u64 hotspot_head(const struct hotspot_walk *p, __u16 offset)
@@ -132,9 +134,11 @@ ENV_FUNCTION __u64 hotspot_ahead(HOTSPOT_PARAMETER __u64 before, __u64 by, __u64
 	return at >> 31 || at <= offset ? by : 0;
 }
 
-/* Finds the scope at an offset of the code: that of the first place after it. */
-ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u64 offset)
+/* Finds the scope at an offset of the code: that of the first place after it. HOTSPOT_SCOPE_HERE:
+ * the place is at the next byte. */
+ENV_FUNCTION __u64 hotspot_find_scope(HOTSPOT_PARAMETER __u64 offset)
 {
+	HOTSPOT_FIND(w, p);
 	__u64 before = 0, k = 0; /* so many places are known not to be after the offset */
 
 	for (int i = 0; i <= HOTSPOT_PC_SHIFT - HOTSPOT_PLACES_SHIFT; i++)
@@ -152,22 +156,53 @@ ENV_INLINE __u32 hotspot_find_scope(struct walk *w, struct hotspot_walk *p, __u6
 		at &= (at >> 31) - 1; /* the table begins with an entry before all code */
 		k += hotspot_not_behind(at, offset) & 1ull << i;
 	}
-	return k < count ? p->place[k * 2 & (HOTSPOT_PLACES * 2 - 1)] >> 32 : HOTSPOT_SCOPE_NONE;
+	if (k >= count)
+		return HOTSPOT_SCOPE_NONE;
+	const __u64 place = p->place[k * 2 & (HOTSPOT_PLACES * 2 - 1)];
+
+	return place >> 32 | OWNER_SAME((__u32)place, (__u32)offset + 1) << 32;
 }
 
-/* Returns the scope at an offset of the code. A deferred walk gets the result instead of the
- * memory, since the search reads a dozen lines of memory. */
-ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 offset)
+/* Finds the scope of a call without a place, which returns to an offset of the code. A slow path
+ * has the scope of the code that it jumps back to. next: the scope of the place after the call.
+ * Sets p->lowered. */
+ENV_FUNCTION __u64 hotspot_scope_of_call(HOTSPOT_PARAMETER __u64 offset, __u64 next)
+{
+	HOTSPOT_FIND(w, p);
+	__u64 after = hotspot_after(HOTSPOT_ARGUMENT(w, p) hotspot_code_of(p) + offset);
+	const __u64 jumped = HOTSPOT_JUMPED(after);
+
+	p->lowered = after;
+	if (jumped && jumped <= offset)
+		return hotspot_find_scope(HOTSPOT_ARGUMENT(w, p) offset - jumped);
+	return HOTSPOT_RAISED(after) && !(after & HOTSPOT_IN_LINE) ? HOTSPOT_SCOPE_NONE : next;
+}
+
+/* Returns the scope at an offset of the code, and sets p->lowered. called: the code has a call that
+ * returns to the next byte. A deferred walk gets the result instead of the memory, since the search
+ * reads a dozen lines of memory. */
+ENV_INLINE __u32 hotspot_scope_at(struct walk *w, struct hotspot_walk *p, __u64 offset,
+				  __u64 called)
 {
 	const __u64 key = RUNTIME_TOLD(p->block + offset);
 	const __u32 keep = p->copies.keep;
 	__u64 scope[SAMPLE_TOLD] = { 0 };
 
-	if (runtime_was_told(key, scope))
+	if (runtime_was_told(key, scope)) {
+		p->lowered = scope[1];
 		return (__u32)scope[0];
+	}
 	p->copies.keep = 0;
-	scope[0] = hotspot_find_scope(w, p, offset);
+	p->lowered = HOTSPOT_ASKS;
+	scope[0] = hotspot_find_scope(HOTSPOT_ARGUMENT(w, p) offset);
+	if (called && scope[0] & HOTSPOT_SCOPE_HERE)
+		p->lowered = HOTSPOT_PLACED;
+	else if (called)
+		scope[0] = hotspot_scope_of_call(HOTSPOT_ARGUMENT(w, p) offset + 1, scope[0]);
+	else if (keep)
+		p->lowered = hotspot_after(HOTSPOT_ARGUMENT(w, p) hotspot_code_of(p) + offset);
 	p->copies.keep = keep;
+	scope[1] = p->lowered;
 	runtime_tell(&p->copies, key, scope);
 	return (__u32)scope[0];
 }
@@ -235,15 +270,16 @@ ENV_INLINE bool hotspot_tables(struct hotspot_walk *p)
 	return p->pcs_count;
 }
 
-/* Emits the methods at an offset of the nmethod in words[], innermost first. Returns 0 if only its
- * own method is known. */
-ENV_FUNCTION __u32 hotspot_scopes(HOTSPOT_PARAMETER __u64 offset)
+/* Emits the methods at an offset of the nmethod in words[], innermost first. called: as above.
+ * Returns 0 if only its own method is known. */
+ENV_FUNCTION __u32 hotspot_scopes(HOTSPOT_PARAMETER __u64 offset, __u64 called)
 {
 	HOTSPOT_FIND(w, p);
 	__u64 scope = 0;
 
+	p->lowered = HOTSPOT_ASKS;
 	if (hotspot_tables(p))
-		scope = hotspot_scope_at(w, p, offset);
+		scope = hotspot_scope_at(w, p, offset, called);
 	if (scope == HOTSPOT_SCOPE_NONE) {
 		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.method),
 			     RUNTIME_POSITION_MASK);

@@ -8,14 +8,17 @@
 
 #define HOTSPOT_KNOWN 8		     /* methods that a walk remembers */
 #define HOTSPOT_FRAME_MAX (1u << 17) /* limit of a frame, in words */
+#define HOTSPOT_NO_SIZE 0xffffffff   /* instead of words: a stub has no frame */
 /* Limit of the distance between two places of one frame, in bytes. */
 #define HOTSPOT_NEAR (1u << 20)
 /* Bytes from a stack's top, within which frames of a deferred walk lie. */
 #define HOTSPOT_STACK (8u << 20)
-#define HOTSPOT_ARGUMENTS 16  /* words of arguments above a virtual thread's frames */
-#define HOTSPOT_ADAPTED 4096  /* limit of arguments that an adapter moves, in bytes */
-#define HOTSPOT_CODE_BEFORE 8 /* bytes of code before the pc that are read */
-#define HOTSPOT_CODE_BYTES 80 /* bytes of code that are read in total */
+#define HOTSPOT_ARGUMENTS 16	 /* words of arguments above a virtual thread's frames */
+#define HOTSPOT_ADAPTED 4096	 /* limit of arguments that an adapter moves, in bytes */
+#define HOTSPOT_CODE_BEFORE 8	 /* bytes of code before the pc that are read */
+#define HOTSPOT_CODE_BYTES 80	 /* bytes of code that are read in total */
+#define HOTSPOT_TEXT 256	 /* bytes of code that are searched: a power of two */
+#define HOTSPOT_LOWERED_MAX 8192 /* limit of what code saves below its frame, in bytes */
 
 #define HOTSPOT_LEVEL_C2 4 /* lower levels are those of C1 */
 
@@ -71,9 +74,13 @@ struct hotspot_walk {
 	__u64 pcs, pcs_count, scopes, metadata;
 	UW_U64 number[2];
 	__u64 words[HOTSPOT_BLOB_WORDS];
-	__u64 place[HOTSPOT_PLACES * 2];     /* PcDescs */
+	union {					       /* neither is used while the other one is */
+		__u64 place[HOTSPOT_PLACES * 2];       /* PcDescs */
+		unsigned char text[HOTSPOT_TEXT + 24]; /* code that is searched, and what follows */
+	};
 	__u64 head[HOTSPOT_CONST_BYTES / 8]; /* of a ConstMethod */
 	unsigned char code[HOTSPOT_CODE_BYTES];
+	__u64 lowered; /* hotspot_after() of the frame, or enum hotspot_lowered */
 	struct hotspot_known known[HOTSPOT_KNOWN];
 	__u64 chunk_class;	     /* the class whose offsets field[] holds, or 0 */
 	__u32 field[HOTSPOT_FIELDS]; /* offsets; 0: there is no such field */

@@ -83,18 +83,12 @@ ENV_INLINE int hotspot_sized(struct walk *w, struct hotspot_walk *p, __u64 words
  * and holds the original address. */
 ENV_INLINE __u64 hotspot_pc(struct walk *w, struct hotspot_walk *p)
 {
-	const struct hotspot_config *c = &p->config;
-	__u64 blob = p->block + c->block, at = hotspot_word(p, c->deopt),
-	      at_mh = hotspot_word(p, c->deopt_mh), pc;
+	__u64 pc;
 
 	if (w->exact)
 		return w->pc;
-	if (c->flags & HOTSPOT_DEOPT_OFFSET) {
-		at = blob + (__u32)at;
-		at_mh = blob + (__u32)at_mh;
-	}
-	if ((w->pc == at || (c->deopt_mh && w->pc == at_mh)) &&
-	    walk_read(w, w->sp + (__u32)hotspot_word(p, c->orig_pc), &pc))
+	if (hotspot_is_deopt(p, w->pc) &&
+	    walk_read(w, w->sp + (__u32)hotspot_word(p, p->config.orig_pc), &pc))
 		return pc - 1;
 	return w->pc - 1;
 }
@@ -127,9 +121,17 @@ ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 ki
 	runtime_take(w);
 	p->code_kind = hotspot_code_kind(p, kind);
 	if (kind == HOTSPOT_NMETHOD)
-		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p));
+		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p), !w->exact);
 	else
 		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, c->method), 0);
+	if (kind == HOTSPOT_NMETHOD && built == HOTSPOT_BUILT && !w->heap_end &&
+	    p->lowered != HOTSPOT_PLACED) {
+		__u64 above = hotspot_above(HOTSPOT_ARGUMENT(w, p) w->sp + words * 8 - 8);
+
+		if (!above)
+			return walk_stop(w, WALK_CALLER_UNSURE);
+		words += above / 8;
+	}
 	return hotspot_sized(w, p, words, built);
 }
 
@@ -154,20 +156,6 @@ ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
 	const __u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) back - 1);
 
 	return kind == HOTSPOT_INTERPRETER || (kind == HOTSPOT_NMETHOD && owner_called(back));
-}
-
-/* Whether the stub is the barrier: a virtual thread's older frames are in the heap
- * (hotspot_heap.h). */
-ENV_INLINE bool hotspot_is_barrier(struct walk *w, struct hotspot_walk *p)
-{
-	__u64 code, offset;
-
-	if (!p->config.cont_entry_bytes || w->exact || !runtime_fetch(&p->copies, &code, 8, w->pc))
-		return false;
-	/* mov rsp, [r15 + disp32] */
-	offset = code >> 24 & 0xffffffff;
-	return (code & 0xffffff) == 0xa78b49 &&
-	       (p->config.cont_entry ? offset == p->config.cont_entry : offset < 4096);
 }
 
 ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
@@ -211,7 +199,10 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 	__u64 name = hotspot_word(p, p->config.blob_name);
 	__u32 built = HOTSPOT_BUILT;
 
-	if (hotspot_is_barrier(w, p))
+	/* C1's stub for the check of a type has none (no_frame_size of c1_Runtime1.hpp). */
+	if (words == HOTSPOT_NO_SIZE)
+		words = 0;
+	if (!w->exact && hotspot_is_barrier(p, w->pc))
 		return hotspot_barrier(w, p);
 	if (w->exact)
 		built = hotspot_stub_built(HOTSPOT_ARGUMENT(w, p) words);
@@ -226,6 +217,19 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 
 		if (left != RUNTIME_DECLINES)
 			return left;
+		p->lowered = hotspot_stub_above(HOTSPOT_ARGUMENT(w, p) w->pc);
+		if (p->lowered)
+			built = HOTSPOT_FOUND;
+	}
+	if (built == HOTSPOT_FOUND) {
+		const __u64 found = p->lowered;
+
+		cfa = w->sp + (found & ~7ull);
+		fp = w->fp;
+		if (found & 1 && !walk_read(w, cfa - 16, &fp))
+			return RUNTIME_DECLINES;
+		hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) name);
+		return hotspot_leave(w, cfa, fp);
 	}
 	if (built == HOTSPOT_BUILT &&
 	    (!words || (kind == HOTSPOT_DEOPT && w->fp - w->sp <= words * 8)))
@@ -320,9 +324,14 @@ ENV_INLINE void hotspot_fetch(struct walk *w, struct hotspot_walk *p, __u64 pc, 
 	if (kind >= HOTSPOT_STUB)
 		runtime_fetch(&p->copies, p->number, sizeof(p->number),
 			      hotspot_word(p, p->config.blob_name));
-	if (kind == HOTSPOT_NMETHOD)
-		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p));
-	else if (kind == HOTSPOT_NATIVE)
+	if (kind == HOTSPOT_NMETHOD) {
+		const bool called = pc != w->leaf_pc || !w->leaf_exact;
+
+		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p), called);
+		/* For owner_called(). */
+		if (called && p->lowered != HOTSPOT_PLACED)
+			runtime_fetch(&p->copies, p->number, sizeof(p->number), pc - 15);
+	} else if (kind == HOTSPOT_NATIVE)
 		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.method), 0);
 	else if (kind == HOTSPOT_INTERPRETER && fp - w->regs[UNWIND_REG_RSP] < HOTSPOT_STACK &&
 		 !(fp & 7) && runtime_read(fp - HOTSPOT_METHOD, &method))
