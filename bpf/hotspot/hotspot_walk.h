@@ -318,24 +318,24 @@ ENV_INLINE void hotspot_fetch(struct walk *w, struct hotspot_walk *p, __u64 pc, 
 	if (!hotspot_prepare(w, p))
 		return;
 	__u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) pc);
+	const bool called = pc != w->leaf_pc || !w->leaf_exact;
 
 	if (pc == w->leaf_pc)
 		hotspot_read_code(HOTSPOT_ARGUMENT(w, p) pc);
 	if (kind >= HOTSPOT_STUB)
 		runtime_fetch(&p->copies, p->number, sizeof(p->number),
 			      hotspot_word(p, p->config.blob_name));
-	if (kind == HOTSPOT_NMETHOD) {
-		const bool called = pc != w->leaf_pc || !w->leaf_exact;
-
+	p->lowered = HOTSPOT_ASKS;
+	if (kind == HOTSPOT_NMETHOD)
 		hotspot_scopes(HOTSPOT_ARGUMENT(w, p) pc - hotspot_code_of(p), called);
-		/* For owner_called(). */
-		if (called && p->lowered != HOTSPOT_PLACED)
-			runtime_fetch(&p->copies, p->number, sizeof(p->number), pc - 15);
-	} else if (kind == HOTSPOT_NATIVE)
+	else if (kind == HOTSPOT_NATIVE)
 		hotspot_emit(HOTSPOT_ARGUMENT(w, p) hotspot_word(p, p->config.method), 0);
 	else if (kind == HOTSPOT_INTERPRETER && fp - w->regs[UNWIND_REG_RSP] < HOTSPOT_STACK &&
 		 !(fp & 7) && runtime_read(fp - HOTSPOT_METHOD, &method))
 		hotspot_emit(HOTSPOT_ARGUMENT(w, p) method, 0);
+	/* The call itself. */
+	if (kind && called && p->lowered != HOTSPOT_PLACED)
+		runtime_fetch(&p->copies, p->number, sizeof(p->number), pc - 15);
 }
 
 #endif
