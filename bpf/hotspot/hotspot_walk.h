@@ -132,6 +132,12 @@ ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 ki
 			return walk_stop(w, WALK_CALLER_UNSURE);
 		words += above / 8;
 	}
+	/* The wrapper of a native method looks for an exception after it has removed its frame
+	 * (generate_native_wrapper of sharedRuntime_x86_64.cpp). */
+	if (kind == HOTSPOT_NATIVE && w->exact && built == HOTSPOT_BUILT &&
+	    !hotspot_is_back(HOTSPOT_ARGUMENT(w, p) w->sp + words * 8 - 8) &&
+	    hotspot_is_back(HOTSPOT_ARGUMENT(w, p) w->sp))
+		built = HOTSPOT_CALLED;
 	return hotspot_sized(w, p, words, built);
 }
 
