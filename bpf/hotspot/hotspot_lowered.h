@@ -22,6 +22,7 @@
 
 #define HOTSPOT_PUSHES 16	  /* words searched above a frame of compiled code, */
 #define HOTSPOT_STUB_WORDS 64	  /* and above RSP in a stub */
+#define HOTSPOT_SEARCHES 32	  /* such searches in a walk, at most */
 #define HOTSPOT_STUB_BYTES 0x8000 /* distance in a stub from its entry, at most */
 #define HOTSPOT_JUMP_MAX 0x100000 /* bytes that a slow path jumps back, at most */
 
@@ -186,6 +187,12 @@ ENV_FUNCTION __u32 hotspot_is_back(HOTSPOT_PARAMETER __u64 at)
 	return 0;
 }
 
+/* Counts a search of the stack. A hostile process could have one in each frame. */
+ENV_INLINE bool hotspot_may_search(struct walk *w)
+{
+	return w->searches++ < HOTSPOT_SEARCHES;
+}
+
 /* Returns 1 + how many bytes above the end of its frame compiled code has its return address; 0:
  * not found. at: the word at the end of its frame. */
 ENV_FUNCTION __u64 hotspot_above(HOTSPOT_PARAMETER __u64 at)
@@ -203,7 +210,11 @@ ENV_FUNCTION __u64 hotspot_above(HOTSPOT_PARAMETER __u64 at)
 		return 1 + first;
 	if (first && hotspot_is_back(HOTSPOT_ARGUMENT(w, p) at + first + 8))
 		return 1 + first + 8;
-	for (__u64 i = 0; i < HOTSPOT_PUSHES; i++) {
+	if (!w->exact && hotspot_is_back(HOTSPOT_ARGUMENT(w, p) at))
+		return 1;
+	if (!hotspot_may_search(w))
+		return 0;
+	for (__u64 i = 1; i < HOTSPOT_PUSHES; i++) {
 		if (hotspot_is_back(HOTSPOT_ARGUMENT(w, p) at + i * 8))
 			return 1 + i * 8;
 	}
@@ -246,6 +257,8 @@ ENV_FUNCTION __u64 hotspot_stub_above(HOTSPOT_PARAMETER __u64 pc)
 	if (w->fp - w->sp <= HOTSPOT_NEAR && !(w->fp & 7) &&
 	    hotspot_calls_stub(HOTSPOT_ARGUMENT(w, p) w->fp + 8, pc))
 		return (w->fp + 16 - w->sp) | 1;
+	if (!hotspot_may_search(w))
+		return 0;
 	for (__u64 i = 0; i < HOTSPOT_STUB_WORDS; i++) {
 		__u32 how = hotspot_calls_stub(HOTSPOT_ARGUMENT(w, p) w->sp + i * 8, pc);
 

@@ -119,6 +119,7 @@ struct walk {
 			    * stack */
 	__u64 heap_parent; /* the next piece; 0: none */
 	__u64 heap_back;   /* the stack continues here after all of them */
+	__u64 searches;	   /* how often a runtime searched the stack for a return address */
 	__u64 thread;	   /* the runtime's own structure for the thread; 0: not seen yet */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */

@@ -102,6 +102,19 @@ Test(hotspot_lowered, compiled_code_returns_to_the_nearest_call)
 	}
 }
 
+Test(hotspot_lowered, a_walk_searches_a_limited_number_of_times)
+{
+	begin();
+	CODE_IS("", "");
+	*at(w.sp + 8) = BACK;
+	p.lowered = 0;
+	for (unsigned i = 0; i < HOTSPOT_SEARCHES; i++)
+		cr_assert_eq(hotspot_above(&w, &p, w.sp), 1 + 8);
+	cr_assert_eq(hotspot_above(&w, &p, w.sp), 0);
+	cr_assert_eq(hotspot_above(&w, &p, w.sp + 8), 1, "it needs no search");
+	tables_free(t);
+}
+
 Test(hotspot_lowered, saved_registers_count_more_than_the_nearest_call)
 {
 	begin();
