@@ -87,3 +87,47 @@ def test_stacks_of_a_program_are_whole_and_named(program, tmp_path):
     assert len(cut) <= max(4, 0.01 * len(java))
     assert len(unnamed) <= max(4, 0.01 * len(java))
     assert share > 0.1
+
+
+# A chain of methods: each sample has 250 of the 10,000.
+CHAIN = """public class D%(n)d {
+    static long m250(long x) {
+        long end = System.nanoTime() + 20000000L;
+        while (System.nanoTime() < end)
+            x += x >> 3;
+        return x;
+    }
+%(methods)s}
+"""
+LINK = "    static long m%(i)d(long x) { return m%(next)d(x + %(i)d) + 1; }\n"
+CHAINS = """public class Many {
+    public static void main(String[] args) {
+        long x = 1;
+        for (int round = 0; round < 8; round++) {
+%(calls)s        }
+        System.out.println(x);
+    }
+}
+"""
+
+
+def test_ten_thousand_methods_keep_their_names_and_lines(tmp_path):
+    out, summary = tmp_path / "out.txt", tmp_path / "summary.json"
+    methods = "".join(LINK % {"i": i, "next": i + 1} for i in range(250))
+    for n in range(40):
+        (tmp_path / f"D{n}.java").write_text(CHAIN % {"n": n, "methods": methods})
+    calls = "".join(f"            x += D{n}.m0(x);\n" for n in range(40))
+    (tmp_path / "Many.java").write_text(CHAINS % {"calls": calls})
+    subprocess.run(["javac", "-nowarn", "-Xlint:-options", "--release", "8", "-d", tmp_path,
+                    *tmp_path.glob("*.java")], check=True, capture_output=True)
+    p = profpipe("record", "-q", "-F", 199, "--summary", summary, "-o", out, "--",
+                 JAVA, "-cp", tmp_path, "Many")
+    assert p.returncode == 0, p.stderr
+    stacks = [[f for f in stack if isinstance(f, Frame)] for _, stack in sampled(out)]
+    frames = [f for stack in stacks for f in stack]
+    known = {f.method for f in frames if re.fullmatch(r"D\d+\.m\d+", f.method)}
+    gone = sum("[hotspot: gone]" in stack for _, stack in sampled(out))
+    print(f"{len(known)} methods in {len(frames)} frames, {gone} samples with one that is gone")
+    assert len(known) > 9000
+    assert all(f.line for f in frames if f.method in known)
+    assert gone <= 0.01 * len(stacks)

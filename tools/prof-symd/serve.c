@@ -477,7 +477,7 @@ int serve_run(const struct serve_links *links, const struct budget *budget,
 	if (r == 0)
 		namer_leave_out(s->namer, links->names);
 	if (r == 0)
-		objects_budget(s->objects, budget->objects / 4);
+		objects_budget(s->objects, budget->objects);
 	if (r == 0)
 		namer_use_objects(s->namer, s->objects, route_tell_runtime, &s->route);
 	if (r == 0)

@@ -44,10 +44,15 @@ int object_memory_get(struct object_memory *m, uint64_t address, uint32_t n, uin
 			*ret = m->bytes.data + p->at + skip;
 			return 0;
 		}
+		/* This piece was cut off, perhaps where the object at its beginning ends. Another
+		 * one behind it must be requested by its own address. */
+		if (p->read && p->have < p->wanted) {
+			if (skip == 0)
+				return OBJECT_MEMORY_NONE;
+			continue;
+		}
 		if (skip + n <= p->wanted)
-			return p->read ? OBJECT_MEMORY_NONE : OBJECT_MEMORY_WANTED;
-		if (p->read && p->have < p->wanted)
-			return OBJECT_MEMORY_NONE;
+			return OBJECT_MEMORY_WANTED;
 		if (skip == 0)
 			grown = p;
 	}

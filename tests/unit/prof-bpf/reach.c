@@ -313,6 +313,25 @@ Test(reach, an_object_has_room_for_its_pieces_however_many_were_sampled_before)
 	reach_free(r);
 }
 
+Test(reach, objects_and_their_pieces_have_room_however_many_are_sampled_at_once)
+{
+	struct reach *r = NULL;
+
+	for (uint64_t i = 0; i < 8 * REACH_MOST; i++)
+		reach_add(&r, 0x500000000000 + i * 144, SLOT, SECOND, true);
+	reach_add(&r, OBJECT, SLOT, SECOND, true);
+	cr_assert_eq(read_words(&r, OBJECT, object, 8), sizeof(object));
+	cr_expect_gt(of(r, STRING, 100), 0, "its string is within reach");
+	cr_expect_gt(of(r, TABLE, 100), 0, "and its table");
+	for (uint64_t i = 0; i < 8 * REACH_MOST; i++) {
+		const uint64_t at[8] = { [2] = 0x600000000000 + i * 144 };
+
+		read_words(&r, OBJECT, at, 8);
+	}
+	cr_expect_eq(of(r, OBJECT, 8), 8, "pieces do not replace objects");
+	reach_free(r);
+}
+
 Test(reach, takes_no_memory_that_it_may_not_take)
 {
 	struct reach *r = NULL;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of one owner: which are requested, read, taken and kept. */
 #include <errno.h>
+#include <stdio.h>
+#include "common/cell/budget/budget.h"
 #include "common/names/runtime/v8/v8.h"
 #include "tests/unit/prof-symd/objects_bench.h"
 #include "tools/prof-symd/objects/copies.h"
@@ -230,23 +232,22 @@ Test(objects, one_that_was_taken_is_named_without_asking)
 }
 
 /* Copies a function of V8, which has a key and no address. */
-static void take_keyed(struct bench *b, uint64_t identity)
+static void take_called(struct bench *b, uint64_t identity, const char *name, const char *script)
 {
-	static const char name[] = "keyed", script[] = "/srv/keyed.js";
-	uint64_t told[V8_TOLD_WORDS] = { [V8_TOLD_IDENTITY] = identity,
-					 [V8_TOLD_KIND] = V8_FUNCTION,
-					 [V8_TOLD_LINE] = V8_NO_LINE,
-					 [V8_TOLD_NAME] = 0x10000,
-					 [V8_TOLD_NAME_SIZE] = sizeof(name) - 1,
-					 [V8_TOLD_SCRIPT] = 0x20000,
-					 [V8_TOLD_SCRIPT_SIZE] = sizeof(script) - 1 };
-	uint8_t bytes[sizeof(told) + 64];
+	const size_t len = strlen(name), script_len = strlen(script);
+	uint64_t told[V8_TOLD_WORDS] = {
+		[V8_TOLD_IDENTITY] = identity,	   [V8_TOLD_KIND] = V8_FUNCTION,
+		[V8_TOLD_LINE] = V8_NO_LINE,	   [V8_TOLD_NAME] = 0x10000,
+		[V8_TOLD_NAME_SIZE] = len,	   [V8_TOLD_SCRIPT] = 0x20000,
+		[V8_TOLD_SCRIPT_SIZE] = script_len
+	};
+	uint8_t bytes[sizeof(told) + 256];
 	uint64_t addresses[] = { v8_key(identity), 0x10000, 0x20000 },
-		 lengths[] = { sizeof(told), sizeof(name) - 1, sizeof(script) - 1 };
+		 lengths[] = { sizeof(told), len, script_len };
 
 	memcpy(bytes, told, sizeof(told));
-	memcpy(bytes + sizeof(told), name, sizeof(name) - 1);
-	memcpy(bytes + sizeof(told) + sizeof(name) - 1, script, sizeof(script) - 1);
+	memcpy(bytes + sizeof(told), name, len);
+	memcpy(bytes + sizeof(told) + len, script, script_len);
 	cr_assert_eq(
 		objects_take(b->o, &(struct msg_object){ .process = P,
 							 .address = v8_key(identity),
@@ -256,6 +257,43 @@ static void take_keyed(struct bench *b, uint64_t identity)
 							 .bytes = { bytes, lengths[0] + lengths[1] +
 										   lengths[2] } }),
 		0);
+}
+
+static void take_keyed(struct bench *b, uint64_t identity)
+{
+	take_called(b, identity, "keyed", "/srv/keyed.js");
+}
+
+static int look_keyed(struct bench *b, uint64_t identity)
+{
+	const struct runtime_build v8 = { .known = true, .config.runtime = RUNTIME_V8 };
+
+	return objects_lookup(b->o, &v8, P, PID, v8_key(identity),
+			      v8_check(identity) << RUNTIME_CHECK_SHIFT, false, SECOND, &b->names);
+}
+
+/* 20,000 names are those of a large Java program, which take about 300 bytes each. */
+Test(objects, twenty_thousand_that_are_in_use_stay_named_within_the_default_limit)
+{
+	struct bench *b = bench_new();
+	struct budget budget;
+
+	budget_split(BUDGET_DEFAULT, 0, &budget);
+	objects_budget(b->o, budget.objects);
+	for (int round = 0; round < 2; round++)
+		for (uint64_t i = 1; i <= 20000; i++) {
+			char name[121], script[81];
+
+			snprintf(name, sizeof(name), "%0120lu", i);
+			snprintf(script, sizeof(script), "/%079lu", i);
+			if (!round)
+				take_called(b, i, name, script);
+			cr_assert_eq(look_keyed(b, i), 0, "%lu", i);
+			cr_assert(is_called(b, name));
+		}
+	cr_expect_eq(objects_counts(b->o).evicted, 0);
+	cr_expect_leq(objects_counts(b->o).held_bytes, budget.objects);
+	bench_free(b);
 }
 
 Test(objects, one_with_a_key_waits_for_its_copy_and_asks_for_nothing)

@@ -20,7 +20,6 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 		return -ENOMEM;
 	o->ask = ask;
 	o->ctx = ctx;
-	o->budget = OBJECTS_BUDGET;
 	o->next_request = 1;
 	o->free_slot = o->newest = o->oldest = o->free_process = OBJECTS_NO_SLOT;
 	o->dirty_first = o->dirty_last = OBJECTS_NO_SLOT;
@@ -33,11 +32,12 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 	if (r == 0)
 		r = idmap_init(&o->by_request, OBJECTS_PROCESSES);
 	if (r == 0)
-		r = copies_init(&o->copies, o->seed, o->budget);
+		r = copies_init(&o->copies, o->seed, 0);
 	if (r) {
 		objects_free(o);
 		return r;
 	}
+	objects_budget(o, OBJECTS_BUDGET);
 	*ret = o;
 	return 0;
 }
@@ -55,14 +55,16 @@ void objects_forbid(struct objects *o, bool forbid)
 
 void objects_budget(struct objects *o, size_t bytes)
 {
-	o->budget = bytes;
-	copies_limit(&o->copies, bytes);
+	o->most_copies = bytes / 16;
+	o->most_reading = bytes / 8;
+	o->budget = bytes - o->most_copies - o->most_reading;
+	copies_limit(&o->copies, o->most_copies);
 }
 
 void objects_relieve(struct objects *o)
 {
 	copies_limit(&o->copies, 0);
-	copies_limit(&o->copies, o->budget);
+	copies_limit(&o->copies, o->most_copies);
 }
 
 struct objects_counts objects_counts(const struct objects *o)

@@ -18,7 +18,7 @@
 #include "common/wire/msg.h"
 
 #define OBJECTS_MAX (1u << 16)
-#define OBJECTS_BUDGET (8u << 20) /* bytes of named objects */
+#define OBJECTS_BUDGET (32u << 20) /* bytes of all objects */
 /* Objects being read at one time; half of them for one owner. */
 #define OBJECTS_READING 8192
 #define OBJECTS_PROCESSES 4096	      /* processes known at one time */
@@ -59,8 +59,8 @@ void objects_owners(struct objects *o, uint64_t (*owner_of)(void *ctx, uint64_t 
 		    void *ctx);
 /* Sets whether reading memory is forbidden. Then no object has a name, and none is requested. */
 void objects_forbid(struct objects *o, bool forbid);
-/* Sets the limit in bytes for named objects, instead of OBJECTS_BUDGET. Copies may take as much in
- * addition, and objects that are being read twice as much. */
+/* Sets the limit in bytes, instead of OBJECTS_BUDGET: most of it for named objects, an eighth for
+ * objects that are being read, and a sixteenth for copies. */
 void objects_budget(struct objects *o, size_t bytes);
 /* Drops all copies: an allocation failed. */
 void objects_relieve(struct objects *o);

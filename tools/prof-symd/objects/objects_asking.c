@@ -13,7 +13,7 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 	uint64_t bytes = 0;
 	int r;
 
-	if (p->request || !p->reading || o->reading_bytes > 2 * o->budget)
+	if (p->request || !p->reading || o->reading_bytes > o->most_reading)
 		return 0;
 	p->sent = malloc(OBJECTS_PIECES * sizeof(*p->sent));
 	if (!p->sent)

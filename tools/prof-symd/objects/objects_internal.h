@@ -72,7 +72,8 @@ struct objects {
 	uint32_t process_hand; /* the search for a process to forget continues here */
 	uint32_t dirty_first, dirty_last;
 	uint32_t reading, serial;
-	size_t bytes, reading_bytes, budget;
+	/* budget, most_reading: limits of `bytes` and reading_bytes. */
+	size_t bytes, reading_bytes, budget, most_reading, most_copies;
 	uint64_t next_request;
 	uint64_t first_ns; /* no current reading began before this; 0: no object is being read */
 	uint64_t retry_ns; /* when the earliest not_before_ns is over; 0: none */

@@ -6,8 +6,8 @@
 #include "bpf/mix.h"
 
 #define WAYS 8
+#define NEAR_WAYS 4	    /* of these, for objects of samples */
 #define TIME_SHIFT 28	    /* shift of nanoseconds: times are counted in quarters of a second */
-#define OLD 8		    /* if the last sample is this old, a place is not needed any more */
 #define LOWEST (1ull << 16) /* no pointer is below */
 #define HIGHEST (1ull << 47)
 /* Limits for a piece whose size is in memory; real ones are smaller. */
@@ -61,23 +61,26 @@ static uint16_t age_of(const struct reach *r, const struct place *p)
 	return (uint16_t)(r->now - p->last);
 }
 
-/* Returns an unused place; or the oldest one, if it is not needed any more; or one with the largest
- * distance. NULL: all are needed, and are nearer than the new one. */
+/* Returns an unused place; or else, of the kind that has more than its half of the set, the oldest
+ * one, and of several the one with the largest distance. */
 static struct place *room_for(struct reach *r, const struct place *p)
 {
-	struct place *set = r->at[set_of(r, p->address)], *old = NULL, *far = NULL;
+	struct place *set = r->at[set_of(r, p->address)], *oldest[2] = { NULL, NULL };
+	unsigned near = 0;
 
 	for (unsigned k = 0; k < WAYS; k++) {
 		struct place *e = &set[(r->turn + k) % WAYS];
 
 		if (!e->address)
 			return e;
-		if (age_of(r, e) >= OLD && (!old || age_of(r, e) > age_of(r, old)))
-			old = e;
-		if (e->distance >= p->distance && (!far || e->distance > far->distance))
-			far = e;
+		struct place **old = &oldest[e->distance > 0];
+
+		near += !e->distance;
+		if (!*old || age_of(r, e) > age_of(r, *old) ||
+		    (age_of(r, e) == age_of(r, *old) && e->distance > (*old)->distance))
+			*old = e;
 	}
-	return old ? old : far;
+	return oldest[near < NEAR_WAYS || (near == NEAR_WAYS && p->distance)];
 }
 
 static void put(struct reach *r, const struct place *p)
@@ -92,22 +95,20 @@ static void put(struct reach *r, const struct place *p)
 		return;
 	}
 	e = e ? e : room_for(r, p);
-	if (!e)
-		return;
 	r->replaced += e->address != 0;
 	r->turn++;
 	*e = *p;
 }
 
-/* Whether to grow before this place is added: it would not fit, or an object of a sample would
- * replace another place, or many places were replaced. */
+/* Whether to grow before this place is added: an object of a sample would replace another place, or
+ * be replaced, or many places were replaced. */
 static bool is_short(struct reach *r, const struct place *p)
 {
 	const struct place *e = room_for(r, p);
 
 	return r->sets * WAYS < REACH_MOST &&
 	       (r->replaced >= r->sets * WAYS ||
-		(!find(r, p->address) && (!e || (!p->distance && e->address))));
+		(!find(r, p->address) && e->address && (!p->distance || !e->distance)));
 }
 
 /* Doubles the set. Returns false if there is no memory. */

@@ -9,8 +9,9 @@
  * lead there. A request must begin at a place. It gets no more bytes than the step allows, or than
  * the string or table has by its own size.
  *
- * A reach is a set of places, limited in number. New places replace those of objects that were not
- * sampled recently, then those that are most steps away from a sampled object.
+ * A reach is a set of places, limited in number. New places replace the ones that were not needed
+ * for longest. Half of the room is for sampled objects, and half for what they lead to: otherwise
+ * nothing but the objects themselves could be read of a program that runs many of them.
  */
 #ifndef PROF_BPF_HOST_PROCESSES_REACH_H
 #define PROF_BPF_HOST_PROCESSES_REACH_H
@@ -20,7 +21,7 @@
 #include "common/base/bytes/span.h"
 
 #define REACH_FIRST 128		/* places of a new set; it doubles up to */
-#define REACH_MOST 4096		/* this */
+#define REACH_MOST 16384	/* this */
 #define REACH_BEFORE 8		/* bytes before an object of a sample that belong to it */
 #define REACH_BYTES (66u << 10) /* limit for one place: tables have 64 KiB at most */
 
