@@ -92,7 +92,7 @@ const char *account_harm_word(const struct status_blame *b)
 bool account_is_share(const struct status_blame *b)
 {
 	if (b->harm == STATUS_UNNAMED)
-		return b->samples && b->reason != UNNAMED_NO_FILE;
+		return b->samples && b->reason != UNNAMED_NO_FILE && b->reason != UNNAMED_GONE;
 	return b->samples && (b->harm != STATUS_TRUNCATED || b->reason == WALK_DEFINITIONS ||
 			      b->reason == WALK_TABLES_FULL || b->reason == WALK_MEMORY_LIMIT ||
 			      b->reason == WALK_ROWS_PENDING);

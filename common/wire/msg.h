@@ -105,10 +105,12 @@ enum msg_frame_flags {
 	MSG_FRAME_SIGNAL = 4, /* a signal interrupted it: offset is the pc itself */
 	/* In an interpreter's own loop, which runs the interpreted frame after it. */
 	MSG_FRAME_LOOP = 8,
-	/* It has no name, for a reason of enum unnamed_reason: SLOW, MEMORY_LIMIT, NO_FILE. */
+	/* It has no name, for a reason of enum unnamed_reason: SLOW, MEMORY_LIMIT, NO_FILE, or,
+	 * of interpreted code, GONE. */
 	MSG_FRAME_UNNAMED_SLOW = 16,
 	MSG_FRAME_UNNAMED_MEMORY = 32,
 	MSG_FRAME_UNNAMED_FILE = 64,
+	MSG_FRAME_UNNAMED_GONE = 128,
 };
 enum msg_rows_status {
 	MSG_ROWS_OK = 0,

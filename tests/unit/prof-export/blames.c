@@ -45,7 +45,7 @@ Test(blames, samples_without_names_are_told_by_owner_and_reason)
 				      .process = { .id = 2, .pid = 9, .owner = ann } });
 		take(m, (struct msg){ .id = MSG_THREAD,
 				      .thread = { .id = 2, .process = 2, .tid = 9 } });
-		for (uint64_t flags = MSG_FRAME_UNNAMED_SLOW; flags <= MSG_FRAME_UNNAMED_FILE;
+		for (uint64_t flags = MSG_FRAME_UNNAMED_SLOW; flags <= MSG_FRAME_UNNAMED_GONE;
 		     flags *= 2) {
 			f.frame.flags = flags;
 			take(m, f);
@@ -53,18 +53,26 @@ Test(blames, samples_without_names_are_told_by_owner_and_reason)
 					      .stack = { .id = flags, .frames = LIST(9, 1) } });
 			sample(m, flags, 2);
 		}
+		/* An interpreted frame has a placeholder as its function. */
+		f.frame.kind = MSG_FRAME_INTERPRETED;
+		f.frame.functions = (struct msg_list)LIST(1);
+		f.frame.lines = (struct msg_list)LIST(0);
+		take(m, f);
+		take(m, (struct msg){ .id = MSG_STACK, .stack = { .id = 300, .frames = LIST(9) } });
+		sample(m, 300, 2);
 		sample(m, MSG_FRAME_UNNAMED_MEMORY, 2);
 		sample(m, 1, 2);
 		model_status(m, &st, false);
 		cr_expect_eq(st.unnamed[UNNAMED_SLOW], 1);
 		cr_expect_eq(st.unnamed[UNNAMED_MEMORY_LIMIT], 2);
 		cr_expect_eq(st.unnamed[UNNAMED_NO_FILE], 1);
+		cr_expect_eq(st.unnamed[UNNAMED_GONE], 2);
 		cr_expect_eq(st.blames[0].owner, ann);
 		cr_expect_eq(st.blames[0].harm, STATUS_UNNAMED);
 		cr_expect_eq(st.blames[0].reason, UNNAMED_MEMORY_LIMIT);
 		cr_expect_eq(st.blames[0].samples, 2);
-		cr_expect_eq(st.blames[1].reason, UNNAMED_SLOW);
-		cr_expect_eq(st.blames[1].samples, 1);
+		cr_expect_eq(st.blames[2].reason, UNNAMED_SLOW);
+		cr_expect_eq(st.blames[2].samples, 1);
 		/* The name came late: the frame has it from then on. */
 		frame(m, 9, 9, 1);
 		take(m,

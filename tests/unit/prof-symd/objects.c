@@ -62,6 +62,7 @@ Test(objects, another_object_is_gone_and_asked_for_again_later)
 					    &b->names),
 			     OBJECTS_UNNAMED);
 		cr_expect(is_called(b, "[python: gone]"));
+		cr_expect_eq(objects_why(b->o), UNNAMED_GONE);
 	}
 	bench_free(b);
 }
@@ -264,12 +265,42 @@ static void take_keyed(struct bench *b, uint64_t identity)
 	take_called(b, identity, "keyed", "/srv/keyed.js");
 }
 
-static int look_keyed(struct bench *b, uint64_t identity)
+static int look_keyed_at(struct bench *b, uint64_t identity, uint64_t now_ns)
 {
 	const struct runtime_build v8 = { .known = true, .config.runtime = RUNTIME_V8 };
 
 	return objects_lookup(b->o, &v8, P, PID, v8_key(identity),
-			      v8_check(identity) << RUNTIME_CHECK_SHIFT, false, SECOND, &b->names);
+			      v8_check(identity) << RUNTIME_CHECK_SHIFT, false, now_ns, &b->names);
+}
+
+static int look_keyed(struct bench *b, uint64_t identity)
+{
+	return look_keyed_at(b, identity, SECOND);
+}
+
+Test(objects, a_name_that_did_not_fit_is_told_apart_from_one_that_did_not_come)
+{
+	const uint64_t later = SECOND + OBJECTS_WAIT_NS;
+	struct bench *b = bench_new();
+
+	objects_budget(b->o, 64 << 10);
+	for (uint64_t i = 1; i <= 1000; i++) {
+		take_keyed(b, i);
+		cr_assert_eq(look_keyed(b, i), 0);
+	}
+	cr_assert_gt(objects_counts(b->o).evicted, 0);
+	cr_expect_eq(look_keyed(b, 1), OBJECTS_LATER);
+	cr_expect_eq(look_keyed(b, 1001), OBJECTS_LATER);
+	for (int i = 0; i < 2; i++) {
+		cr_expect_eq(look_keyed_at(b, 1, later), OBJECTS_UNNAMED);
+		cr_expect_eq(objects_why(b->o), UNNAMED_MEMORY_LIMIT);
+		cr_expect_eq(look_keyed_at(b, 1001, later), OBJECTS_UNNAMED);
+		cr_expect_eq(objects_why(b->o), UNNAMED_SLOW);
+		objects_send(b->o, later);
+	}
+	take_keyed(b, 1);
+	cr_expect_eq(look_keyed_at(b, 1, later), 0, "its copy came again");
+	bench_free(b);
 }
 
 /* 20,000 names are those of a large Java program, which take about 300 bytes each. */

@@ -94,8 +94,11 @@ static void drop_oldest(struct copies *c, uint64_t owner)
 
 	for (uint32_t i = 0; !p && i < COPIES_MAX; i++)
 		p = c->at[i].memory ? &c->at[i] : NULL;
-	if (p)
-		drop(c, p);
+	if (!p)
+		return;
+	if (c->forgotten)
+		forgotten_add(c->forgotten, p->key);
+	drop(c, p);
 }
 
 /* Returns an empty place. */

@@ -14,6 +14,7 @@
 #include "common/base/tables/idmap.h"
 #include "common/names/runtime/runtime.h"
 #include "common/wire/msg.h"
+#include "tools/prof-symd/objects/forgotten.h"
 #include "tools/prof-symd/objects/object_names.h"
 
 #define COPIES_MAX 512
@@ -32,7 +33,8 @@ struct copies {
 	struct holdings bytes;
 	size_t most; /* bytes of all copies */
 	uint64_t seed;
-	uint64_t serial; /* serial of the last copy */
+	uint64_t serial;	     /* serial of the last copy */
+	struct forgotten *forgotten; /* takes copies that are dropped; borrowed, may be NULL */
 };
 
 /* *c must be zero before. seed: that of object_id_key; bytes: as in copies_limit. Returns 0 or

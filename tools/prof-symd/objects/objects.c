@@ -33,6 +33,7 @@ int objects_new(int (*ask)(void *, const struct objects_request *), void *ctx, s
 		r = idmap_init(&o->by_request, OBJECTS_PROCESSES);
 	if (r == 0)
 		r = copies_init(&o->copies, o->seed, 0);
+	o->copies.forgotten = &o->forgotten;
 	if (r) {
 		objects_free(o);
 		return r;
@@ -116,6 +117,9 @@ static struct object_id id_of(const struct objects *o, const struct object *e)
 /* Names an object that is not being read. */
 static void set_names(struct objects *o, struct object *e, struct object_names *names, size_t bytes)
 {
+	const struct object_id of = id_of(o, e);
+
+	forgotten_remove(&o->forgotten, object_id_key(&of, o->seed));
 	e->state = OBJECT_NAMED;
 	e->names = names;
 	charge(o, e, sizeof(*e) + bytes);
@@ -139,6 +143,7 @@ void objects_stop_reading(struct objects *o, struct object *e, enum object_state
 	free(g);
 	e->state = state;
 	e->since_ns = now_ns;
+	e->late = false;
 	p->reading--;
 	o->reading--;
 	holdings_give(&o->places_reading, p->owner, 1);
@@ -184,6 +189,10 @@ static void evict(struct objects *o, uint32_t keep, bool small, size_t most, siz
 
 		if (i != keep && e->state != OBJECT_READING &&
 		    (small || !holdings_is_small(&o->held_by, o->processes[e->process].owner))) {
+			const struct object_id of = id_of(o, e);
+
+			if (e->state == OBJECT_NAMED)
+				forgotten_add(&o->forgotten, object_id_key(&of, o->seed));
 			remove_object(o, i);
 			o->counts.evicted++;
 		}
@@ -677,6 +686,20 @@ static void say(struct names *ret, const struct runtime_build *b, const char *wh
 	ret->count = 1;
 }
 
+enum unnamed_reason objects_why(const struct objects *o)
+{
+	return o->why;
+}
+
+/* Says that an object has no name, and why. Returns OBJECTS_UNNAMED. */
+static int say_unnamed(struct objects *o, const struct runtime_build *b, enum unnamed_reason why,
+		       struct names *ret)
+{
+	say(ret, b, why ? MARKS_GONE : MARKS_NOT_READ);
+	o->why = why;
+	return OBJECTS_UNNAMED;
+}
+
 /* Puts a backslash at this place of a name. */
 static void insert_backslash(struct names *ret, struct str *name, uint32_t at)
 {
@@ -720,6 +743,16 @@ static int tell(const struct runtime_build *b, const struct object_names *names,
 	return 0;
 }
 
+/* Returns why an object that is being read, or could not be read, has no name. */
+static enum unnamed_reason why_gone(const struct objects *o, const struct object *e)
+{
+	const struct object_id of = id_of(o, e);
+
+	if (forgotten_has(&o->forgotten, object_id_key(&of, o->seed)))
+		return UNNAMED_MEMORY_LIMIT;
+	return e->state == OBJECT_READING || e->late ? UNNAMED_SLOW : UNNAMED_GONE;
+}
+
 int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
 		   struct names *ret)
@@ -732,18 +765,15 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	names_reset(ret);
 	if (o->forbidden) {
 		o->counts.refused++;
-		say(ret, b, MARKS_NOT_READ);
-		return OBJECTS_UNNAMED;
+		return say_unnamed(o, b, 0, ret);
 	}
 	r = get_object(o, b, &of, pid, OBJECTS_READING, now_ns, &i);
 	if (r == -ENOMEM)
 		return r;
 	if (r == -EBUSY && !give_up)
 		return OBJECTS_LATER; /* other readings end within a deadline */
-	if (r) {
-		say(ret, b, MARKS_GONE);
-		return OBJECTS_UNNAMED;
-	}
+	if (r)
+		return say_unnamed(o, b, r == -EBUSY ? UNNAMED_SLOW : UNNAMED_MEMORY_LIMIT, ret);
 	e = &o->at[i];
 	unlink_object(o, i);
 	link_newest(o, i);
@@ -757,13 +787,11 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 			return tell(b, e->reading->copied.names, mark, ret);
 		break;
 	case OBJECT_REFUSED:
-		say(ret, b, MARKS_NOT_READ);
-		return OBJECTS_UNNAMED;
+		return say_unnamed(o, b, 0, ret);
 	case OBJECT_GONE:
 		break;
 	}
-	say(ret, b, MARKS_GONE);
-	return OBJECTS_UNNAMED;
+	return say_unnamed(o, b, why_gone(o, e), ret);
 }
 
 int objects_lookup_second(struct objects *o, const struct runtime_build *b, uint64_t process,

@@ -13,6 +13,7 @@
 #ifndef PROF_SYMD_OBJECTS_OBJECTS_H
 #define PROF_SYMD_OBJECTS_OBJECTS_H
 
+#include "bpf/reasons.h"
 #include "common/names/names.h"
 #include "common/names/runtime/runtime.h"
 #include "common/wire/msg.h"
@@ -73,6 +74,8 @@ void objects_want(struct objects *o, const struct runtime_build *b, uint64_t pro
 int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t process, uint32_t pid,
 		   uint64_t address, uint64_t mark, bool give_up, uint64_t now_ns,
 		   struct names *ret);
+/* Returns why the last look-up returned OBJECTS_UNNAMED; 0: the memory may not be read. */
+enum unnamed_reason objects_why(const struct objects *o);
 /* Looks up the second object of a frame, whose first object has the names in *names, and joins
  * both. The second one's name comes before the first one's. If it has source and line, they replace
  * the first one's. Returns 0: done, or the second object has no name; OBJECTS_LATER; or -ENOMEM. */

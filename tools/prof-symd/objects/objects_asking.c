@@ -88,10 +88,12 @@ static void give_up_overdue(struct objects *o, uint64_t now_ns)
 
 		if (e->state != OBJECT_READING)
 			continue;
-		if (now_ns - e->since_ns >= OBJECTS_WAIT_NS)
+		if (now_ns - e->since_ns >= OBJECTS_WAIT_NS) {
 			objects_stop_reading(o, e, OBJECT_GONE, now_ns);
-		else if (!first || e->since_ns < first)
+			e->late = e->state == OBJECT_GONE;
+		} else if (!first || e->since_ns < first) {
 			first = e->since_ns;
+		}
 	}
 	for (uint32_t i = 0; i < o->process_len; i++) {
 		struct objects_process *p = &o->processes[i];

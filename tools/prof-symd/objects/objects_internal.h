@@ -33,6 +33,7 @@ struct object {
 	uint64_t check : 40; /* as in a mark */
 	enum object_state state : 8;
 	uint64_t failures : 8;	/* failed attempts to read it */
+	bool late : 1;		/* OBJECT_GONE: its memory did not come in time */
 	uint32_t process;	/* slot of its process */
 	uint32_t bytes;		/* bytes that are charged */
 	uint32_t prev, next;	/* list of all objects, most recently used first */
@@ -63,6 +64,8 @@ struct objects {
 	void *ctx;
 	struct idmap by_key, by_process, by_request;
 	struct copies copies;
+	struct forgotten forgotten;
+	enum unnamed_reason why; /* as objects_why says */
 	uint64_t seed;
 	struct object *at;
 	uint32_t len, cap, free_slot; /* free slots are linked by `next` */
@@ -89,7 +92,7 @@ struct objects {
 	uint64_t addresses[OBJECTS_PIECES], lengths[OBJECTS_PIECES];
 };
 
-/* Ends the reading of an object. */
+/* Ends the reading of an object. OBJECT_GONE: not because it took too long. */
 void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
 			  uint64_t now_ns);
 void objects_set_dirty(struct objects *o, struct objects_process *p);

@@ -282,6 +282,19 @@ static int pass_names(struct namer *n, const struct definition_frame *f, struct 
 	return 0;
 }
 
+/* Returns the flag of a frame that has no name for this reason; 0: the reason does not count. */
+static uint64_t flag_of(enum unnamed_reason why)
+{
+	static const uint64_t flags[UNNAMED_REASONS] = {
+		[UNNAMED_SLOW] = MSG_FRAME_UNNAMED_SLOW,
+		[UNNAMED_MEMORY_LIMIT] = MSG_FRAME_UNNAMED_MEMORY,
+		[UNNAMED_NO_FILE] = MSG_FRAME_UNNAMED_FILE,
+		[UNNAMED_GONE] = MSG_FRAME_UNNAMED_GONE,
+	};
+
+	return flags[why];
+}
+
 /* Like name_frame, for an interpreted frame. Also returns NAMER_WAIT or NAMER_HIDDEN. */
 static int name_interpreted(struct namer *n, struct definition_frame *f, struct msg_frame *m,
 			    uint64_t now_ns)
@@ -298,6 +311,8 @@ static int name_interpreted(struct namer *n, struct definition_frame *f, struct 
 	r = objects_lookup(n->objects, b, f->process, (uint32_t)p->def.pid, f->offset, f->mark,
 			   n->give_up, now_ns, &n->names);
 	f->lacks = r == OBJECTS_UNNAMED;
+	if (f->lacks)
+		n->without = flag_of(objects_why(n->objects));
 	if (r == 0 && f->has_second) {
 		const uint64_t *second = namer_second_of(n, f);
 

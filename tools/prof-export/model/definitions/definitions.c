@@ -269,6 +269,8 @@ static void look_at_frame(const struct definitions *d, uint32_t frame, bool lead
 		s->lacks = UNNAMED_MEMORY_LIMIT;
 	else if (f->flags & MSG_FRAME_UNNAMED_FILE)
 		s->lacks = UNNAMED_NO_FILE;
+	else if (f->flags & MSG_FRAME_UNNAMED_GONE)
+		s->lacks = UNNAMED_GONE;
 	if (s->runtime >= STATUS_RUNTIMES && f->file != MODEL_NONE)
 		s->runtime = d->files.data[f->file].runtime;
 }

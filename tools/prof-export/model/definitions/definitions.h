@@ -47,8 +47,9 @@ enum model_kind {
 	 * walk ended. */
 	MODEL_TRUNCATED = MSG_FRAME_KIND_MAX + 1,
 };
-/* In flags, MODEL_NAMES only: this call was inlined into the next frame towards the root. */
-#define MODEL_INLINED 0x80
+/* In flags, MODEL_NAMES only: this call was inlined into the next frame towards the root. A frame
+ * has no use for MSG_FRAME_BY_FP there. */
+#define MODEL_INLINED MSG_FRAME_BY_FP
 
 struct model_frame {
 	/* As in the message. With MODEL_NAMES it is 0 if the frame has a name. If only `start` is

@@ -11,7 +11,9 @@
 /* Marks the value of a frame id that stands for several frames. The other bits are an index into
  * `groups`. */
 #define GROUP 0x80000000u
-#define UNNAMED (MSG_FRAME_UNNAMED_SLOW | MSG_FRAME_UNNAMED_MEMORY | MSG_FRAME_UNNAMED_FILE)
+#define UNNAMED \
+	(MSG_FRAME_UNNAMED_SLOW | MSG_FRAME_UNNAMED_MEMORY | MSG_FRAME_UNNAMED_FILE | \
+	 MSG_FRAME_UNNAMED_GONE)
 
 void epoch_init(struct epoch *e, struct definitions *d, const struct epoch_options *o)
 {
@@ -306,7 +308,7 @@ static int split_frame(struct epoch *e, const struct model_frame *whole, const u
 		const bool keeps_line = whole->kind == MODEL_INTERPRETED && e->options.lines;
 		const uint32_t call[2] = { calls[i], keeps_line ? calls[whole->count + i] : 0 };
 
-		f.flags = whole->flags & MSG_FRAME_LOOP;
+		f.flags = whole->flags & (MSG_FRAME_LOOP | UNNAMED);
 		if (i + 1 < whole->count)
 			f.flags |= MODEL_INLINED;
 		int r = definitions_frame(e->definitions, f, call, &e->groups.data[at + 1 + i]);
