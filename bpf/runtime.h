@@ -21,6 +21,7 @@
 #ifndef BPF_RUNTIME_H
 #define BPF_RUNTIME_H
 
+#include "bpf/mix.h"
 #include "bpf/unwind.h"
 
 enum runtime {
@@ -89,6 +90,20 @@ struct runtime_copy {
 	UW_U32 more;  /* steps after those, which are not copied but may be read on request */
 	struct runtime_step step[RUNTIME_STEPS];
 };
+
+/* Addresses from here on are keys of objects that a garbage collector moves: only the copy of the
+ * kernel's program can name these. */
+#define RUNTIME_KEYS (1ull << 47)
+
+/* The table of objects that the kernel's program has copied consists of sets. Returns the number of
+ * the set in which an object of a process is. */
+#define RUNTIME_SEEN_SETS 8192
+static inline UW_U32 runtime_seen_set(UW_U32 pid, UW_U64 address)
+{
+	const UW_U64 h = mix_number(pid * MIX_GOLDEN, address, MIX_FIRST);
+
+	return (UW_U32)(mix_number(h, address, MIX_SECOND) >> 40) & (RUNTIME_SEEN_SETS - 1);
+}
 
 /* How interpreted frames find the native frames that run them. */
 enum runtime_by_loop {

@@ -194,7 +194,7 @@ static __always_inline bool is_unseen(const struct walk *w, __u64 key, __u64 che
 		return false;
 	h = mix_number(h, key, MIX_FIRST);
 	h = mix_number(h, check, MIX_SECOND);
-	ret->set = &s->sets[h >> 40 & (SHARED_SEEN_SETS - 1)];
+	ret->set = &s->sets[runtime_seen_set(w->sample.pid, key) & (RUNTIME_SEEN_SETS - 1)];
 	ret->tag = (h >> 16 & 0xffff) | 1;
 	__u64 of = *ret->set;
 

@@ -49,9 +49,8 @@ struct {
  * exec), address and check value. A set has four tags, the newest in the lowest bits. An object
  * whose tag was displaced is copied again. An object whose tag collides, or that did not fit the
  * ring, is requested later. */
-#define SHARED_SEEN_SETS 8192
 struct seen {
-	__u64 sets[SHARED_SEEN_SETS];
+	__u64 sets[RUNTIME_SEEN_SETS];
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -94,7 +94,7 @@ struct v8_config {
 
 /* An object is identified by its contents, since it may move. No process has an address with this
  * bit. */
-#define V8_KEY (1ull << 47)
+#define V8_KEY RUNTIME_KEYS
 
 enum v8_kind {
 	V8_INTERPRETED = 1,

@@ -167,6 +167,14 @@ int loader_runtime(struct loader *l, enum runtime which)
 	return bench.asked % 2 ? -EAGAIN : 0;
 }
 
+int loader_forget_some(struct loader *l, uint32_t pid, const uint64_t *addresses, size_t n)
+{
+	must(n && n <= MEMORY_PIECES);
+	for (size_t i = 0; i < n; i++)
+		must(addresses[i] >= RUNTIME_KEYS);
+	return 0;
+}
+
 const char *loader_trouble(const struct loader *l)
 {
 	return "";

@@ -267,7 +267,7 @@ static void take_keyed(struct bench *b, uint64_t identity)
 
 static int look_keyed_at(struct bench *b, uint64_t identity, uint64_t now_ns)
 {
-	const struct runtime_build v8 = { .known = true, .config.runtime = RUNTIME_V8 };
+	static const struct runtime_build v8 = { .known = true, .config.runtime = RUNTIME_V8 };
 
 	return objects_lookup(b->o, &v8, P, PID, v8_key(identity),
 			      v8_check(identity) << RUNTIME_CHECK_SHIFT, false, now_ns, &b->names);
@@ -289,7 +289,7 @@ Test(objects, a_name_that_did_not_fit_is_told_apart_from_one_that_did_not_come)
 		cr_assert_eq(look_keyed(b, i), 0);
 	}
 	cr_assert_gt(objects_counts(b->o).evicted, 0);
-	cr_expect_eq(look_keyed(b, 1), OBJECTS_LATER);
+	cr_expect_eq(look_keyed(b, 1), OBJECTS_UNNAMED, "its copy comes with a later sample");
 	cr_expect_eq(look_keyed(b, 1001), OBJECTS_LATER);
 	for (int i = 0; i < 2; i++) {
 		cr_expect_eq(look_keyed_at(b, 1, later), OBJECTS_UNNAMED);
@@ -324,6 +324,45 @@ Test(objects, twenty_thousand_that_are_in_use_stay_named_within_the_default_limi
 		}
 	cr_expect_eq(objects_counts(b->o).evicted, 0);
 	cr_expect_leq(objects_counts(b->o).held_bytes, budget.objects);
+	bench_free(b);
+}
+
+Test(objects, another_copy_is_requested_of_one_with_a_key_that_was_evicted)
+{
+	struct bench *b = bench_new();
+
+	objects_budget(b->o, 64 << 10);
+	for (uint64_t i = 1; i <= 1000; i++) {
+		take_keyed(b, i);
+		cr_assert_eq(look_keyed(b, i), 0);
+	}
+	cr_expect_eq(look_keyed(b, 1), OBJECTS_UNNAMED);
+	cr_expect_eq(look_keyed(b, 1001), OBJECTS_LATER, "it may still come");
+	cr_assert_eq(objects_send(b->o, SECOND), 0);
+	cr_assert_eq(b->count, 1);
+	cr_assert_eq(b->asked[0].rq.addresses.len, 1);
+	cr_expect_eq(b->asked[0].addresses[0], v8_key(1));
+	answer(b, EAGAIN, SECOND);
+	const uint64_t again = SECOND + OBJECTS_AGAIN_NS;
+
+	cr_assert_eq(objects_send(b->o, again), 0);
+	cr_assert_eq(b->count, 1, "the rate was exceeded");
+	answer(b, EFAULT, again);
+	cr_assert_eq(objects_send(b->o, again + OBJECTS_AGAIN_NS), 0);
+	cr_expect_eq(b->count, 0, "it is requested once");
+	take_keyed(b, 1);
+	cr_expect_eq(look_keyed_at(b, 1, again), 0);
+	cr_expect(is_called(b, "keyed"));
+	/* Without a copy, it is requested again later. */
+	cr_expect_eq(look_keyed_at(b, 2, again), OBJECTS_UNNAMED);
+	cr_assert_eq(objects_send(b->o, again + 2 * OBJECTS_AGAIN_NS), 0);
+	cr_assert_eq(b->count, 1);
+	answer(b, EFAULT, again + 2 * OBJECTS_AGAIN_NS);
+	cr_assert_eq(objects_send(b->o, again + OBJECTS_WAIT_NS), 0);
+	cr_expect_eq(look_keyed_at(b, 2, again + 2 * OBJECTS_WAIT_NS), OBJECTS_UNNAMED);
+	cr_assert_eq(objects_send(b->o, again + 2 * OBJECTS_WAIT_NS), 0);
+	cr_assert_eq(b->count, 1);
+	answer(b, EFAULT, again + 2 * OBJECTS_WAIT_NS);
 	bench_free(b);
 }
 

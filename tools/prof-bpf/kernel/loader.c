@@ -573,6 +573,22 @@ int loader_forget_objects(struct loader *l)
 	return r;
 }
 
+int loader_forget_some(struct loader *l, uint32_t pid, const uint64_t *addresses, size_t n)
+{
+	const uint32_t zero = 0;
+	const int fd = bpf_map__fd(l->skel->maps.seen_objects);
+	uint64_t *sets = calloc(RUNTIME_SEEN_SETS, sizeof(*sets));
+	int r = sets ? bpf_map_lookup_elem(fd, &zero, sets) : -ENOMEM;
+
+	for (size_t i = 0; !r && i < n; i++)
+		sets[runtime_seen_set(pid, addresses[i])] = 0;
+	/* Objects that are copied meanwhile may be copied once more. */
+	if (!r)
+		r = bpf_map_update_elem(fd, &zero, sets, BPF_ANY);
+	free(sets);
+	return r;
+}
+
 void loader_tables(const struct loader *l, struct tables_config *ret)
 {
 	ret->slabs_fd = bpf_map__fd(l->skel->maps.slabs);

@@ -53,6 +53,8 @@ int loader_runtime(struct loader *l, enum runtime which);
 /* Copies each runtime object again with its next sample. Call it when the receiver of samples has
  * no copies. Returns 0, -ENOMEM or -errno. */
 int loader_forget_objects(struct loader *l);
+/* The same for some objects of a process, and for a few others that share their sets. */
+int loader_forget_some(struct loader *l, uint32_t pid, const uint64_t *addresses, size_t n);
 const char *loader_trouble(const struct loader *l);
 void loader_free(struct loader *l);
 

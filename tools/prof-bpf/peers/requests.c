@@ -421,6 +421,8 @@ void requests_memory(void *ctx, uint64_t ticket, const struct msg_memory_request
 		*of = (struct requests_reading){ .rq = rq, .ticket = ticket };
 		r = memory_begin(rq->host, m, clock_mono_ns(), &of->of);
 	}
+	if ((!r || r == -EFAULT) && of->of.key_count)
+		(void)loader_forget_some(rq->loader, of->of.pid, of->of.keys, of->of.key_count);
 	if (!r) {
 		const struct reader_request q = { .fd = -1,
 						  .pid = of->of.pid,

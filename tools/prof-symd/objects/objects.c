@@ -114,6 +114,18 @@ static struct object_id id_of(const struct objects *o, const struct object *e)
 				   .check = e->check };
 }
 
+static bool was_forgotten(const struct objects *o, const struct object *e)
+{
+	const struct object_id of = id_of(o, e);
+
+	return forgotten_has(&o->forgotten, object_id_key(&of, o->seed));
+}
+
+bool objects_lacks_copy(const struct objects *o, const struct object *e)
+{
+	return e->address >= RUNTIME_KEYS && was_forgotten(o, e);
+}
+
 /* Names an object that is not being read. */
 static void set_names(struct objects *o, struct object *e, struct object_names *names, size_t bytes)
 {
@@ -452,7 +464,7 @@ static bool take_refusal(struct objects *o, const struct object *e)
 {
 	const struct object_id of = id_of(o, e);
 
-	return of.address >= OBJECTS_KEYS && copies_take_empty(&o->copies, &of);
+	return of.address >= RUNTIME_KEYS && copies_take_empty(&o->copies, &of);
 }
 
 static int name_from_copy(struct objects *o, const struct object *e, const struct runtime_build *b,
@@ -470,7 +482,7 @@ static int name_late(struct objects *o, uint32_t i)
 	struct object *e = &o->at[i];
 	struct copy_names copied;
 
-	if (e->state != OBJECT_READING || e->address < OBJECTS_KEYS)
+	if (e->state != OBJECT_READING || e->address < RUNTIME_KEYS)
 		return 0;
 	if (take_refusal(o, e)) {
 		objects_stop_reading(o, e, OBJECT_REFUSED, e->since_ns);
@@ -521,7 +533,7 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 	r = name_from_copy(o, e, b, &copied);
 	if (r)
 		return r;
-	if (copied.names && (copied.whole || e->address >= OBJECTS_KEYS)) {
+	if (copied.names && (copied.whole || e->address >= RUNTIME_KEYS)) {
 		set_names(o, e, copied.names, copied.bytes);
 		e->since_ns = now_ns;
 		o->counts.named++;
@@ -547,13 +559,14 @@ static int start_reading(struct objects *o, struct object *e, const struct runti
 }
 
 /* Whether to try an object again that could not be read: soon at first, then each time after four
- * times as long. If only a copy can name it, when the copy has come. */
+ * times as long. If only a copy can name it, when the copy has come, or to request it again. */
 static bool is_due(const struct objects *o, const struct object *e, uint64_t now_ns)
 {
 	const struct object_id of = id_of(o, e);
 	uint64_t ns = OBJECTS_SOON_NS;
 
-	if (e->address >= OBJECTS_KEYS)
+	if (e->address >= RUNTIME_KEYS &&
+	    (copies_have(&o->copies, &of) || !objects_lacks_copy(o, e)))
 		return copies_have(&o->copies, &of);
 	if (e->state == OBJECT_REFUSED)
 		ns = OBJECTS_RETRY_NS;
@@ -746,9 +759,7 @@ static int tell(const struct runtime_build *b, const struct object_names *names,
 /* Returns why an object that is being read, or could not be read, has no name. */
 static enum unnamed_reason why_gone(const struct objects *o, const struct object *e)
 {
-	const struct object_id of = id_of(o, e);
-
-	if (forgotten_has(&o->forgotten, object_id_key(&of, o->seed)))
+	if (was_forgotten(o, e))
 		return UNNAMED_MEMORY_LIMIT;
 	return e->state == OBJECT_READING || e->late ? UNNAMED_SLOW : UNNAMED_GONE;
 }
@@ -781,7 +792,8 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	case OBJECT_NAMED:
 		return tell(b, e->names, mark, ret);
 	case OBJECT_READING:
-		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS)
+		/* Another copy comes with a later sample, so this one need not wait. */
+		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS && !objects_lacks_copy(o, e))
 			return OBJECTS_LATER;
 		if (e->reading->copied.names)
 			return tell(b, e->reading->copied.names, mark, ret);

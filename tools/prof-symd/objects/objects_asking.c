@@ -5,11 +5,36 @@
 #include <string.h>
 #include "tools/prof-symd/objects/objects_internal.h"
 
+/* Adds the keys of objects whose copies did not fit: they are copied again. Returns the number of
+ * addresses. */
+static uint32_t add_keys(struct objects *o, const struct objects_process *p, uint32_t count)
+{
+	for (uint32_t i = p->first; i != OBJECTS_NO_SLOT && count < OBJECTS_PIECES;
+	     i = o->at[i].of_process[1]) {
+		struct object *e = &o->at[i];
+
+		if (e->state != OBJECT_READING || e->reading->asked || !objects_lacks_copy(o, e))
+			continue;
+		e->reading->asked = true;
+		o->addresses[count] = e->address;
+		o->lengths[count++] = 1;
+	}
+	return count;
+}
+
+/* After a request that was not taken. */
+static void ask_for_keys_again(struct objects *o, const struct objects_process *p)
+{
+	for (uint32_t i = p->first; i != OBJECTS_NO_SLOT; i = o->at[i].of_process[1])
+		if (o->at[i].state == OBJECT_READING)
+			o->at[i].reading->asked = false;
+}
+
 /* Sends one request for objects of a process, if there are any. Returns 0 or errors of ask. */
 static int send_one(struct objects *o, struct objects_process *p, uint64_t now_ns)
 {
 	struct objects_request rq = { .process = p->id, .pid = p->pid };
-	uint32_t count = 0, slot = (uint32_t)(p - o->processes);
+	uint32_t count = 0, all, slot = (uint32_t)(p - o->processes);
 	uint64_t bytes = 0;
 	int r;
 
@@ -23,7 +48,7 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 		struct object *e = &o->at[i];
 
 		/* Do not request it: its copy may still come. */
-		if (e->state != OBJECT_READING || e->address >= OBJECTS_KEYS)
+		if (e->state != OBJECT_READING || e->address >= RUNTIME_KEYS)
 			continue;
 		for (unsigned piece = 0;
 		     count < OBJECTS_PIECES && object_memory_next(&e->reading->memory, &piece);
@@ -40,7 +65,8 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 			bytes += wanted;
 		}
 	}
-	if (!count) {
+	all = add_keys(o, p, count);
+	if (!all) {
 		objects_forget_request(o, p);
 		return 0;
 	}
@@ -55,16 +81,18 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 	}
 	holdings_take(&o->places_asked, p->owner, 1);
 	rq.id = p->request;
-	rq.addresses = (struct msg_list){ .data = o->addresses, .len = count };
-	rq.lengths = (struct msg_list){ .data = o->lengths, .len = count };
+	rq.addresses = (struct msg_list){ .data = o->addresses, .len = all };
+	rq.lengths = (struct msg_list){ .data = o->lengths, .len = all };
 	o->counts.requests++;
-	o->counts.pieces += count;
+	o->counts.pieces += all;
 	o->counts.bytes += bytes;
 	r = o->ask(o->ctx, &rq);
 	/* The answer may have come during `ask`, and the table may have moved. */
 	p = &o->processes[slot];
-	if (r && p->used && p->request == rq.id)
+	if (r && p->used && p->request == rq.id) {
 		objects_forget_request(o, p);
+		ask_for_keys_again(o, p);
+	}
 	return r;
 }
 
@@ -177,6 +205,7 @@ int objects_answer(struct objects *o, const struct msg_memory_answer *m, uint64_
 		o->counts.least_ns = waited_ns;
 	if (m->status == EAGAIN) {
 		objects_forget_request(o, p);
+		ask_for_keys_again(o, p);
 		p->not_before_ns = now_ns + OBJECTS_AGAIN_NS;
 		if (p->reading)
 			objects_set_dirty(o, p);

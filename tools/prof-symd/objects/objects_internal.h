@@ -11,8 +11,6 @@
 #include "tools/prof-symd/objects/objects.h"
 
 #define OBJECTS_NO_SLOT UINT32_MAX
-/* Addresses from here on are keys, not addresses: only a copy can name these objects. */
-#define OBJECTS_KEYS (1ull << 47)
 /* Places out of OBJECTS_READING that are kept for objects that samples wait for, and not given to
  * those requested in advance. */
 #define OBJECTS_RESERVED 256
@@ -26,6 +24,7 @@ struct objects_reading {
 	uint32_t serial;		   /* number of this reading */
 	unsigned rounds, attempts;
 	struct copy_names copied; /* its names if no more memory can be read */
+	bool asked;		  /* it has a key, and another copy was requested */
 };
 
 struct object {
@@ -95,6 +94,8 @@ struct objects {
 /* Ends the reading of an object. OBJECT_GONE: not because it took too long. */
 void objects_stop_reading(struct objects *o, struct object *e, enum object_state state,
 			  uint64_t now_ns);
+/* Whether only a copy can name the object, and it had one that did not fit. */
+bool objects_lacks_copy(const struct objects *o, const struct object *e);
 void objects_set_dirty(struct objects *o, struct objects_process *p);
 void objects_forget_request(struct objects *o, struct objects_process *p);
 /* Names object i if the memory that was read is enough; otherwise it stays as it is. Returns 0 or

@@ -158,6 +158,7 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 {
 	const struct reach_rules rules = { .of = rule_of, .ctx = h };
 	size_t bytes = 0, within = 0;
+	uint32_t keys = 0;
 
 	if (m->addresses.len != m->lengths.len || m->addresses.len > MEMORY_PIECES ||
 	    m->pid > INT32_MAX)
@@ -181,6 +182,8 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 		const uint64_t n = reach_of(p->reach, m->addresses.data[i], m->lengths.data[i],
 					    &rules);
 
+		if (m->addresses.data[i] >= RUNTIME_KEYS)
+			ret->keys[keys++] = m->addresses.data[i];
 		if (!n)
 			continue;
 		ret->places[ret->pieces] = (uint8_t)i;
@@ -188,8 +191,10 @@ int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t no
 		ret->lengths[ret->pieces++] = n;
 		within += n;
 	}
+	within += keys ? MEMORY_KEYS + keys * MEMORY_KEY : 0;
 	if (!within_rate(p, within, now_ns))
 		return -EAGAIN;
+	ret->key_count = keys;
 	p->pub.owner->caused += within + ret->pieces * MEMORY_PIECE_COST;
 	return ret->pieces || !ret->asked ? 0 : -EFAULT;
 }

@@ -30,6 +30,9 @@ struct host;
 #define MEMORY_LONG 512u	 /* bytes of a piece; the bytes after these count as long, */
 #define MEMORY_LONG_RATE 65536u	 /* and have their own rate */
 #define MEMORY_LONG_BURST (1u << 20)
+/* Against these rates, what a key in a request costs, and what all keys of a request do. */
+#define MEMORY_KEY 4096u
+#define MEMORY_KEYS 65536u
 #define MEMORY_PLACES (4u << 20) /* bytes for the addresses within reach, of all processes */
 #define MEMORY_SAMPLED_NS 60000000000ull
 
@@ -41,9 +44,14 @@ struct memory_read {
 	/* Of the pieces within reach; places: their indices in the request. */
 	uint64_t addresses[MEMORY_PIECES], lengths[MEMORY_PIECES];
 	uint8_t places[MEMORY_PIECES];
+	/* The objects that the kernel's program shall copy again. */
+	uint64_t keys[MEMORY_PIECES];
+	uint32_t key_count;
 };
 
-/* Finds the pieces that a request may read, and leaves out those that are out of reach. Returns 0;
+/* Finds the pieces that a request may read, and leaves out those that are out of reach. An address
+ * that is a key (RUNTIME_KEYS) requests another copy of its object; only if this returns 0 or
+ * -EFAULT may it be made. Returns 0;
  * -ESRCH: the process is gone or another one by now; -EACCES: refused; -EAGAIN: above the rate;
  * -EFAULT: nothing is within reach; -EINVAL. */
 int memory_begin(struct host *h, const struct msg_memory_request *m, uint64_t now_ns,
