@@ -422,7 +422,7 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     os.close(life_w)
     # Behind the event: figures of others, of runtimes, of the run, of the witness, of what was
     # skipped, of names, of owners, and of requests.
-    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8 + 4 * 8 + 24 * 4 * 8 + 7 * 8
+    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8 + 8 * 8 + 24 * 4 * 8 + 7 * 8
     size = STATUS.size + 10 * TOP.size + 32 + behind
     assert len(words) % size == 0
     states = []
