@@ -311,7 +311,7 @@ def test_calls_in_large_code_have_their_lines(tmp_path, number):
         s[i][2] for s in interpreted(out) for i in range(len(s) - 1)
         if s[i + 1][0] == "burn" and s[i][1] == "[eval]")
     print(sorted(lines.items()))
-    assert calls <= set(lines) and sum(lines.values()) > 300
+    assert calls <= set(lines) and sum(lines.values()) > 80
     assert sum(n for line, n in lines.items() if line not in calls) <= 0.03 * sum(lines.values())
 
 

@@ -297,6 +297,7 @@ Test(hotspot, compressed_numbers_without_zeros_are_read_since_20)
 		0);
 	cr_expect_eq(o.start_line, 3);
 	cr_expect_eq(line_of(&o, 7), 3);
+	cr_expect_eq(line_of(&o, 4), 0, "before the first entry");
 	runtime_object_done(&o);
 }
 

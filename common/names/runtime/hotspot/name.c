@@ -206,9 +206,10 @@ int hotspot_lines(struct span t, bool zeros, uint32_t positions, struct runtime_
 		t.len -= used;
 		if (at < 0 || at > 65535 || line < 0 || line > 65535)
 			return 0;
-		if (any)
+		/* Bytecodes before the first entry have no line, as in bridges of Kotlin. */
+		if (any || at)
 			r = runtime_add_line(ret, (uint32_t)at, (uint32_t)before);
-		else
+		if (!any)
 			ret->start_line = (uint64_t)line;
 		any = true;
 		before = line;
