@@ -80,7 +80,7 @@ struct hotspot_walk {
 	};
 	__u64 head[HOTSPOT_CONST_BYTES / 8]; /* of a ConstMethod */
 	unsigned char code[HOTSPOT_CODE_BYTES];
-	__u64 lowered; /* hotspot_after() of the frame, or enum hotspot_lowered */
+	__u64 lowered; /* hotspot_after() of the frame, or HOTSPOT_ASKS, or HOTSPOT_PLACED */
 	struct hotspot_known known[HOTSPOT_KNOWN];
 	__u64 chunk_class;	     /* the class whose offsets field[] holds, or 0 */
 	__u32 field[HOTSPOT_FIELDS]; /* offsets; 0: there is no such field */

@@ -65,7 +65,7 @@ ENV_FUNCTION __u32 v8_text_step(V8_PARAMETERS)
 }
 
 /* Finds the characters of a string: sets text, text_size and wide. If the string is made of two,
- * uses the first one that is not empty. Returns 0 if it has no characters. */
+ * uses the first one that is not empty. Returns false if it has no characters. */
 ENV_INLINE bool v8_text(struct walk *w, struct v8_walk *p, __u64 string)
 {
 	__u32 r = V8_TEXT_GOES_ON;

@@ -477,20 +477,20 @@ static int find_frames(struct lazy *l, uint32_t translation)
 	unsigned n = 0, same = l->frame_count;
 	int r = 0;
 
+	l->frame_count = 0;
 	if (!v8_translation_begin(&t, l->naming, l->translations, translation))
-		same = 0;
-	else
-		for (; !r && n < NESTED && v8_translation_next(&t, &bytecode, &function); n++) {
-			struct lazy_frame *f = &l->frames[n];
+		return 0;
+	for (; n < NESTED && v8_translation_next(&t, &bytecode, &function); n++) {
+		struct lazy_frame *f = &l->frames[n];
 
-			if (n < same && f->bytecode == bytecode && f->function == function)
-				continue;
-			same = 0;
-			*f = (struct lazy_frame){ .bytecode = bytecode, .function = function };
-			r = add_lazy_frame(l, n);
-			if (r)
-				break;
-		}
+		if (n < same && f->bytecode == bytecode && f->function == function)
+			continue;
+		same = 0;
+		*f = (struct lazy_frame){ .bytecode = bytecode, .function = function };
+		r = add_lazy_frame(l, n);
+		if (r)
+			break;
+	}
 	l->frame_count = n;
 	return r < 0 ? r : 0;
 }
