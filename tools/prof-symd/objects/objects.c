@@ -8,6 +8,7 @@
 #include "common/base/bytes/numbers.h"
 #include "common/wire/marks.h"
 #include "common/wire/peer/lastword.h"
+#include "tools/prof-symd/objects/telling.h"
 
 #define EVICT_PART 32 /* this part of all objects is evicted at once */
 
@@ -688,17 +689,6 @@ void objects_want(struct objects *o, const struct runtime_build *b, uint64_t pro
 		get_object(o, b, &of, pid, OBJECTS_READING - OBJECTS_RESERVED, now_ns, &i);
 }
 
-static void say(struct names *ret, const struct runtime_build *b, const char *what)
-{
-	char text[64];
-	struct names_call *c = &ret->calls[0];
-
-	snprintf(text, sizeof(text), "[%s: %s]", runtime_label(b), what);
-	*c = (struct names_call){ .name = names_keep(ret, text, strlen(text)) };
-	c->system_name = c->name;
-	ret->count = 1;
-}
-
 enum unnamed_reason objects_why(const struct objects *o)
 {
 	return o->why;
@@ -708,52 +698,9 @@ enum unnamed_reason objects_why(const struct objects *o)
 static int say_unnamed(struct objects *o, const struct runtime_build *b, enum unnamed_reason why,
 		       struct names *ret)
 {
-	say(ret, b, why ? MARKS_GONE : MARKS_NOT_READ);
+	telling_reason(ret, b, why ? MARKS_GONE : MARKS_NOT_READ);
 	o->why = why;
 	return OBJECTS_UNNAMED;
-}
-
-/* Puts a backslash at this place of a name. */
-static void insert_backslash(struct names *ret, struct str *name, uint32_t at)
-{
-	char text[NAMES_TEXT];
-	const uint32_t len = str_cut(*name, sizeof(text) - 1).len;
-
-	if (at > len)
-		return;
-	memcpy(text, name->data, at);
-	text[at] = '\\';
-	memcpy(text + at + 1, name->data + at, len - at);
-	*name = names_keep(ret, text, len + 1);
-}
-
-/* A script's function may be called like a placeholder, or like one with a mark. A name that has
- * backslashes already gets another one, so that different names never look alike. */
-static void guard(struct names *ret, struct str *name)
-{
-	struct str rest = *name;
-	const uint32_t bracket = marks_code_bracket(rest);
-
-	while (rest.len && *rest.data == '\\') {
-		rest.data++;
-		rest.len--;
-	}
-	if (bracket)
-		insert_backslash(ret, name, bracket);
-	else if (marks_is_placeholder(rest))
-		insert_backslash(ret, name, 0);
-}
-
-/* Copies the names. Returns 0 or OBJECTS_HIDDEN. */
-static int tell(const struct runtime_build *b, const struct object_names *names, uint64_t mark,
-		struct names *ret)
-{
-	if (object_names_hidden(names))
-		return OBJECTS_HIDDEN;
-	object_names_tell(names, runtime_position(b->config.runtime, mark), ret);
-	for (uint32_t i = 0; i < ret->count; i++)
-		guard(ret, &ret->calls[i].name);
-	return 0;
 }
 
 /* Returns why an object that is being read, or could not be read, has no name. */
@@ -790,13 +737,15 @@ int objects_lookup(struct objects *o, const struct runtime_build *b, uint64_t pr
 	link_newest(o, i);
 	switch (e->state) {
 	case OBJECT_NAMED:
-		return tell(b, e->names, mark, ret);
+		return telling_names(b, e->names, mark, ret) ? 0 : OBJECTS_HIDDEN;
 	case OBJECT_READING:
 		/* Another copy comes with a later sample, so this one need not wait. */
 		if (!give_up && now_ns - e->since_ns < OBJECTS_WAIT_NS && !objects_lacks_copy(o, e))
 			return OBJECTS_LATER;
 		if (e->reading->copied.names)
-			return tell(b, e->reading->copied.names, mark, ret);
+			return telling_names(b, e->reading->copied.names, mark, ret)
+				       ? 0
+				       : OBJECTS_HIDDEN;
 		break;
 	case OBJECT_REFUSED:
 		return say_unnamed(o, b, 0, ret);

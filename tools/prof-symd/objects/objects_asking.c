@@ -36,6 +36,7 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 	struct objects_request rq = { .process = p->id, .pid = p->pid };
 	uint32_t count = 0, all, slot = (uint32_t)(p - o->processes);
 	uint64_t bytes = 0;
+	bool keys = false;
 	int r;
 
 	if (p->request || !p->reading || o->reading_bytes > o->most_reading)
@@ -47,9 +48,13 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 	     i = o->at[i].of_process[1]) {
 		struct object *e = &o->at[i];
 
-		/* Do not request it: its copy may still come. */
-		if (e->state != OBJECT_READING || e->address >= RUNTIME_KEYS)
+		if (e->state != OBJECT_READING)
 			continue;
+		/* Do not request its memory: its copy may still come. */
+		if (e->address >= RUNTIME_KEYS) {
+			keys = true;
+			continue;
+		}
 		for (unsigned piece = 0;
 		     count < OBJECTS_PIECES && object_memory_next(&e->reading->memory, &piece);
 		     piece++) {
@@ -65,7 +70,7 @@ static int send_one(struct objects *o, struct objects_process *p, uint64_t now_n
 			bytes += wanted;
 		}
 	}
-	all = add_keys(o, p, count);
+	all = keys ? add_keys(o, p, count) : count;
 	if (!all) {
 		objects_forget_request(o, p);
 		return 0;
