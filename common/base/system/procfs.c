@@ -352,25 +352,36 @@ ssize_t procfs_read_all_maps(int proc, uint32_t pid, size_t max,
  * files read here have short lines or are returned at once. */
 #define SMALL_END 1024
 
-/* Reads at most the first `size` bytes of a file of proc. Returns their number, or -errno. */
-static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to, size_t size)
+/* Reads at most the first `size` bytes. Returns their number, or -errno. */
+static ssize_t read_from_start(int fd, uint8_t *to, size_t size)
 {
-	int fd = open_entry(proc, pid, name);
 	size_t have = 0;
 	ssize_t n = 0;
 
-	if (fd < 0)
-		return fd;
 	while (have < size) {
-		n = read_fd(&fd, to + have, size - have);
+		do
+			n = pread(fd, to + have, size - have, (off_t)have);
+		while (n < 0 && errno == EINTR);
 		if (n <= 0)
 			break;
 		have += (size_t)n;
 		if (n < SMALL_END)
 			break;
 	}
+	return n < 0 ? -errno : (ssize_t)have;
+}
+
+/* Reads at most the first `size` bytes of a file of proc. Returns their number, or -errno. */
+static ssize_t read_small(int proc, uint32_t pid, const char *name, uint8_t *to, size_t size)
+{
+	const int fd = open_entry(proc, pid, name);
+
+	if (fd < 0)
+		return fd;
+	const ssize_t n = read_from_start(fd, to, size);
+
 	close(fd);
-	return n < 0 ? n : (ssize_t)have;
+	return n;
 }
 
 static int read_stat(int proc, uint32_t pid, const char *name, struct procfs_stat *ret)
@@ -506,11 +517,24 @@ int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret)
 	return 0;
 }
 
+int procfs_open_statm(int proc, uint32_t pid)
+{
+	return open_entry(proc, pid, "statm");
+}
+
+int procfs_open_children(int proc, uint32_t pid)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "task/%u/children", pid);
+	return open_entry(proc, pid, name);
+}
+
 /* Source: proc_pid_statm of fs/proc/array.c. */
-int procfs_read_resident(int proc, uint32_t pid, uint64_t *ret)
+int procfs_statm_resident(int statm, uint64_t *ret)
 {
 	uint8_t text[STATM_MAX];
-	ssize_t n = read_small(proc, pid, "statm", text, sizeof(text));
+	ssize_t n = read_from_start(statm, text, sizeof(text));
 	struct str s = { .data = (const char *)text, .len = n > 0 ? (uint32_t)n : 0 };
 	uint64_t size, pages, bytes;
 
@@ -526,14 +550,10 @@ int procfs_read_resident(int proc, uint32_t pid, uint64_t *ret)
 	return 0;
 }
 
-int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),
-		      void *ctx)
+int procfs_children_each(int children, size_t max, void (*fn)(void *ctx, uint32_t pid), void *ctx)
 {
 	uint8_t text[CHILDREN_MAX];
-	char name[40];
-
-	snprintf(name, sizeof(name), "task/%u/children", pid);
-	ssize_t n = read_small(proc, pid, name, text, sizeof(text));
+	ssize_t n = read_from_start(children, text, sizeof(text));
 	struct str s = { .data = (const char *)text, .len = n > 0 ? (uint32_t)n : 0 };
 	uint64_t child;
 
@@ -545,6 +565,19 @@ int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, 
 		fn(ctx, (uint32_t)child);
 	}
 	return n < 0 ? (int)n : 0;
+}
+
+int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),
+		      void *ctx)
+{
+	const int fd = procfs_open_children(proc, pid);
+
+	if (fd < 0)
+		return fd;
+	const int r = procfs_children_each(fd, max, fn, ctx);
+
+	close(fd);
+	return r;
 }
 
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx)

@@ -106,15 +106,24 @@ int procfs_read_cgroup(int proc, uint32_t pid, char text[static PROCFS_CGROUP_MA
 /* The proportional set size in bytes. Needs the right to trace the process. 0, PROCFS_MALFORMED,
  * -errno. */
 int procfs_read_pss(int proc, uint32_t pid, uint64_t *ret);
-/* The resident set size in bytes. This is cheap, because the kernel only looks at counters. For the
- * proportional set size it visits every page. 0, PROCFS_MALFORMED, -errno. */
-int procfs_read_resident(int proc, uint32_t pid, uint64_t *ret);
 /* Calls fn with the first `max` children of the main thread of pid. 0, -errno. -ENOENT also means
  * that the kernel does not list children. */
 int procfs_each_child(int proc, uint32_t pid, size_t max, void (*fn)(void *ctx, uint32_t pid),
 		      void *ctx);
 /* Calls fn with every pid in proc. 0 or -errno. */
 int procfs_each(int proc, void (*fn)(void *ctx, uint32_t pid), void *ctx);
+
+/* Two files that may stay open and be read again, since opening takes longer than reading. A
+ * descriptor refers to this process for ever, even if another one gets its pid. They return a
+ * descriptor that the caller closes, or -errno. */
+int procfs_open_statm(int proc, uint32_t pid);
+int procfs_open_children(int proc, uint32_t pid);
+/* The resident set size in bytes. This is cheap, because the kernel only looks at counters. For the
+ * proportional set size it visits every page. 0, PROCFS_MALFORMED, -errno; -ESRCH: the process has
+ * exited. */
+int procfs_statm_resident(int statm, uint64_t *ret);
+/* Calls fn with the first `max` children of the main thread; none if it has exited. 0, -errno. */
+int procfs_children_each(int children, size_t max, void (*fn)(void *ctx, uint32_t pid), void *ctx);
 
 /* The core of procfs_read_maps, for tests and the fuzzer: splits a stream of text into lines with a
  * fixed buffer. read: as read(2), 0 at the end, -errno. */

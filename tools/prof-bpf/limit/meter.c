@@ -86,6 +86,38 @@ static void keep_cpu(const struct meter_tool *then, const struct meter_tool *now
 	}
 }
 
+static void forget(struct meter_read *at)
+{
+	if (!at->pid)
+		return;
+	if (at->statm >= 0)
+		close(at->statm);
+	if (at->children >= 0)
+		close(at->children);
+	at->pid = 0;
+}
+
+/* Returns the entry of a process, which may be new and in place of the one unused for longest. */
+static struct meter_read *entry_of(struct meter *m, uint32_t pid, uint64_t now_ns)
+{
+	struct meter_read *at = &m->reads[0];
+
+	for (unsigned i = 0; i < METER_READS && at->pid != pid; i++) {
+		struct meter_read *other = &m->reads[i];
+
+		if (other->pid == pid || (at->pid && (!other->pid || other->used_ns < at->used_ns)))
+			at = other;
+	}
+	if (at->pid != pid) {
+		forget(at);
+		*at = (struct meter_read){ .pid = pid,
+					   .statm = procfs_open_statm(m->proc, pid),
+					   .children = procfs_open_children(m->proc, pid) };
+	}
+	at->used_ns = now_ns;
+	return at;
+}
+
 /* Finds the processes of the tools, and all their children, which come and go. */
 static void list(struct meter *m, uint64_t now_ns)
 {
@@ -100,7 +132,8 @@ static void list(struct meter *m, uint64_t now_ns)
 
 		*t = m->tool[i];
 		for (unsigned k = 0; k < t->pids; k++)
-			(void)procfs_each_child(m->proc, t->pid[k], CHILDREN, add_child, t);
+			(void)procfs_children_each(entry_of(m, t->pid[k], now_ns)->children,
+						   CHILDREN, add_child, t);
 		keep_cpu(&then, t, m->cpu_ns[i]);
 	}
 }
@@ -133,44 +166,36 @@ static void read_cpu(struct meter *m, int tool)
 	}
 }
 
-/* Returns the entry of a process, or the one that was read longest ago. */
-static struct meter_read *place_of(struct meter *m, uint32_t pid)
-{
-	struct meter_read *oldest = &m->reads[0];
-
-	for (unsigned i = 0; i < METER_READS; i++) {
-		if (m->reads[i].pid == pid)
-			return &m->reads[i];
-		if (m->reads[i].read_ns < oldest->read_ns)
-			oldest = &m->reads[i];
-	}
-	return oldest;
-}
-
 /* Reads the proportional set size. Between two readings, the change of the resident set size is
  * added to it. That is correct for private memory; other memory is mostly text, which hardly
  * changes. */
 static int read_memory(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t *ret)
 {
-	struct meter_read *at = place_of(m, pid), new = { .pid = pid, .read_ns = now_ns };
-	int r = procfs_read_resident(m->proc, pid, &new.resident);
+	struct meter_read *at = entry_of(m, pid, now_ns);
+	uint64_t resident;
+	int r = procfs_statm_resident(at->statm, &resident);
 
-	if (r)
+	if (r) {
+		forget(at);
 		return r;
-	const uint64_t change = new.resident > at->resident ? new.resident - at->resident
-							    : at->resident - new.resident;
+	}
+	const uint64_t change = resident > at->resident ? resident - at->resident
+							: at->resident - resident;
 
-	if (at->pid == pid && now_ns - at->read_ns < PSS_NS && change <= at->resident / PSS_PART) {
-		*ret = new.resident > at->resident ? at->pss + change
-		       : at->pss > change	   ? at->pss - change
-						   : 0;
+	if (at->read_ns && now_ns - at->read_ns < PSS_NS && change <= at->resident / PSS_PART) {
+		*ret = resident > at->resident ? at->pss + change
+		       : at->pss > change      ? at->pss - change
+					       : 0;
 		return 0;
 	}
-	r = procfs_read_pss(m->proc, pid, &new.pss);
-	if (r)
+	r = procfs_read_pss(m->proc, pid, &at->pss);
+	if (r) {
+		forget(at);
 		return r;
-	*at = new;
-	*ret = new.pss;
+	}
+	at->read_ns = now_ns;
+	at->resident = resident;
+	*ret = at->pss;
 	return 0;
 }
 

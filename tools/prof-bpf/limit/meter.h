@@ -26,10 +26,13 @@
 
 #define METER_READS 32 /* processes whose memory is cached */
 
-/* The memory of a process when it was last read. */
+/* A process and its memory when it was last read. */
 struct meter_read {
-	uint32_t pid;
-	uint64_t read_ns, pss, resident;
+	uint32_t pid;	     /* 0: none, and the rest is not valid */
+	int statm, children; /* owned; -1: cannot be read */
+	uint64_t used_ns;    /* time of the last look */
+	uint64_t read_ns;    /* when pss was read; 0: not yet */
+	uint64_t pss, resident;
 };
 
 struct meter {
