@@ -155,6 +155,8 @@ static int served_open(struct served *s, const struct programwire_ask *a,
 		sources_restore(s->sources, a->step - 1, a->flags & PROGRAMWIRE_UNPROVEN, debug,
 				shared);
 	}
+	if (!r && a->flags & PROGRAMWIRE_NO_V8)
+		sources_lacks_v8(s->sources);
 	return r;
 }
 

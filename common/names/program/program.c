@@ -138,8 +138,10 @@ int program_describe(struct program *p, struct runtime_build *ret)
 
 	if (r == 0 && workers_answer()->head.flags & PROGRAMWIRE_BUILD) {
 		*ret = workers_answer()->build;
+		p->no_v8 = ret->config.runtime != RUNTIME_V8;
 		return 0;
 	}
+	p->no_v8 = r == RUNTIME_NOT_MINE;
 	return r == -ENOMEM ? r : RUNTIME_NOT_MINE;
 }
 

@@ -29,7 +29,7 @@ struct program {
 	bool dwarf_lost, too_large;
 	bool was_filled; /* it did not fit beside other programs; the next attempt is alone */
 	bool lost;	 /* it has no names at all */
-	bool opened, unproven, cut;
+	bool opened, unproven, cut, no_v8;
 	uint32_t step;
 	unsigned again; /* number of wants of the current lookup */
 	size_t bytes;

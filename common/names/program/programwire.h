@@ -37,10 +37,11 @@ enum programwire_flag {
 	PROGRAMWIRE_OFFSET = 8,	  /* of a lookup: value is an offset */
 	PROGRAMWIRE_TOO_LARGE = 16,
 	PROGRAMWIRE_CUT = 32,
-	PROGRAMWIRE_FACTS = 64,	 /* struct programwire_facts follows */
-	PROGRAMWIRE_BUILD = 128, /* struct runtime_build follows */
-	PROGRAMWIRE_LOST = 256,	 /* as sources_dwarf_lost */
-	PROGRAMWIRE_MORE = 512,	 /* answers to announced lookups follow */
+	PROGRAMWIRE_FACTS = 64,	  /* struct programwire_facts follows */
+	PROGRAMWIRE_BUILD = 128,  /* struct runtime_build follows */
+	PROGRAMWIRE_LOST = 256,	  /* as sources_dwarf_lost */
+	PROGRAMWIRE_MORE = 512,	  /* answers to announced lookups follow */
+	PROGRAMWIRE_NO_V8 = 1024, /* of OPEN: as sources_lacks_v8 */
 };
 
 struct programwire_ask {

@@ -558,11 +558,18 @@ void sources_restore(struct sources *p, enum sources_step step, bool unproven, i
 	p->step = step;
 }
 
-int sources_describe(const struct sources *p, struct runtime_build *ret)
+int sources_describe(struct sources *p, struct runtime_build *ret)
 {
 	const int r = runtime_describe(p->main, ret);
 
+	if (r == RUNTIME_NOT_MINE || (r == 0 && ret->config.runtime != RUNTIME_V8))
+		sources_lacks_v8(p);
 	return r ? r : runtime_find_mark(p->main, ret);
+}
+
+void sources_lacks_v8(struct sources *p)
+{
+	p->builtins_tried = true;
 }
 
 bool sources_is_quick(const struct sources *p)

@@ -47,7 +47,10 @@ enum sources_step sources_step(const struct sources *p);
 /* Whether the program has that file. *ret_unproven: the checksum of the debug file is not compared
  * yet. */
 bool sources_has(const struct sources *p, enum sources_part part, bool *ret_unproven);
-int sources_describe(const struct sources *p, struct runtime_build *ret);
+int sources_describe(struct sources *p, struct runtime_build *ret);
+/* Tells that sources_describe found no V8 in the program, so that no lookup searches for its
+ * builtins. */
+void sources_lacks_v8(struct sources *p);
 bool sources_is_cut(const struct sources *p);
 const struct fileid *sources_fileid(const struct sources *p);
 int sources_address(const struct sources *p, uint64_t offset, uint64_t *ret);

@@ -321,6 +321,8 @@ static int open_there(struct program *p)
 		fds[count++] = p->fds[PROGRAM_SHARED];
 		a.flags |= PROGRAMWIRE_SHARED;
 	}
+	if (p->no_v8)
+		a.flags |= PROGRAMWIRE_NO_V8;
 	p->worker = 0;
 	r = exchange(p, &a, fds, count);
 	if (!r) {

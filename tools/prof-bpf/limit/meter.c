@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include <unistd.h>
+#include "common/base/bytes/numbers.h"
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
 
@@ -10,10 +11,11 @@
 #define LIST_NS 3000000000ull
 #define SIBLINGS 1024 /* the command may leave its orphans to the launcher */
 #define CHILDREN 160  /* children of one process of a tool; the keeper has most (workerpool.h) */
-/* How long a proportional set size is used, and by which part the resident set size may change
- * until then. */
+/* How long a proportional set size is used, and by which part or by how many bytes the resident set
+ * size may change until then. */
 #define PSS_NS 30000000000ull
 #define PSS_PART 8
+#define PSS_BYTES (256u << 10)
 
 static const char *const names[METER_TOOLS] = {
 	[DEPLOY_DELTAS] = "prof-deltas",  [DEPLOY_SYMD] = "prof-symd",
@@ -182,7 +184,8 @@ static int read_memory(struct meter *m, uint32_t pid, uint64_t now_ns, uint64_t 
 	const uint64_t change = resident > at->resident ? resident - at->resident
 							: at->resident - resident;
 
-	if (at->read_ns && now_ns - at->read_ns < PSS_NS && change <= at->resident / PSS_PART) {
+	if (at->read_ns && now_ns - at->read_ns < PSS_NS &&
+	    change <= numbers_larger(at->resident / PSS_PART, PSS_BYTES)) {
 		*ret = resident > at->resident ? at->pss + change
 		       : at->pss > change      ? at->pss - change
 					       : 0;

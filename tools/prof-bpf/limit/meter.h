@@ -9,8 +9,8 @@
  * tool's memory is unknown.
  *
  * To compute a proportional set size, the kernel visits every page of the process. So the meter
- * reads it every 30 seconds, or when the resident set size has changed by an eighth. In between,
- * the change of the resident set size is added.
+ * reads it every 30 seconds, or when the resident set size has changed by an eighth and 256 KiB. In
+ * between, the change of the resident set size is added.
  */
 #ifndef PROF_BPF_LIMIT_METER_H
 #define PROF_BPF_LIMIT_METER_H

@@ -78,7 +78,7 @@ static int read_layout(const struct elfview *im, uint64_t at, uint64_t left, uns
 /* Whether these bytes begin a layout: the first two builtins. */
 static bool begins_layout(const uint8_t *p, unsigned stride)
 {
-	return can_follow(0, unaligned_u32(p), unaligned_u32(p + 4)) && unaligned_u32(p) == 0 &&
+	return unaligned_u32(p) == 0 && can_follow(0, 0, unaligned_u32(p + 4)) &&
 	       can_follow(unaligned_u32(p + 4), unaligned_u32(p + stride),
 			  unaligned_u32(p + stride + 4));
 }
