@@ -103,10 +103,11 @@ declare -A users=(
 	[rows]="prof-deltas prof-dump"
 	[walk]="prof-bpf prof-dump"
 	[go]="names rows prof-deltas prof-dump prof-symd"
+	[svm]="names rows prof-deltas prof-dump prof-symd"
 	[cell]="names $tools"
 	[status]="names cell $tools"
 	[wire]="names rows walk cell status $tools"
-	[base]="names rows walk cell status wire $tools"
+	[base]="names rows walk svm cell status wire $tools"
 )
 while read -r user _ used; do
 	for lib in $used; do

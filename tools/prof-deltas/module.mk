@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 TOOLS += prof-deltas
-prof-deltas_USES := rows go cell status wire base
+prof-deltas_USES := rows go svm cell status wire base

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 TOOLS += prof-symd
-prof-symd_USES := names go cell status wire base
+prof-symd_USES := names go svm cell status wire base

@@ -8,10 +8,12 @@
 #include "common/base/bytes/numbers.h"
 #include "common/names/elf/filestarts.h"
 #include "common/names/elf/symreach.h"
+#include "common/svm/svmcode.h"
 
 #define WINDOW 4096u
 #define MAX_ENTRIES (1u << 18) /* of a file without a sorted table */
 #define MAX_FRAMES (64u << 20) /* bytes of one section of call frame information */
+#define METHOD_MAX (64u << 10) /* bytes of a method before an address */
 #define SMALL_GAP 64u	       /* bytes; a smaller gap does not justify reading all code */
 
 struct funcbounds_range {
@@ -492,6 +494,49 @@ int funcbounds_entry(struct funcbounds *x, uint64_t address, uint64_t *ret_start
 
 /* --- the start --- */
 
+/* Finds the start of a native image's method (svmcode.h) that contains the address, but not below
+ * floor. Returns 0, SYMFILE_NONE, -ENOMEM or -errno. */
+static int start_of_method(const struct funcbounds *x, const struct symfile_section *s,
+			   uint64_t address, uint64_t floor, uint64_t *ret)
+{
+	const struct symfile_section *heap;
+	struct svmcode_frame frame;
+	uint64_t found = 0;
+
+	if (symfile_section(x->file, SVMCODE_HEAP, &heap) != 0)
+		return SYMFILE_NONE;
+	floor = numbers_larger(floor, address - numbers_smaller(address, METHOD_MAX));
+
+	const size_t n = (size_t)(address - floor) + SVMCODE_HEAD;
+	const size_t left = (size_t)numbers_smaller(n, s->addr + s->size - floor);
+	uint8_t *code = malloc(left + 1);
+	int r = code ? symfile_read(x->file, s->offset + (floor - s->addr), code, left) : -ENOMEM;
+
+	if (!r)
+		r = SYMFILE_NONE;
+	for (uint64_t back = address % SVMCODE_ALIGNMENT;
+	     r == SYMFILE_NONE && back <= address - floor; back += SVMCODE_ALIGNMENT) {
+		const uint64_t at = address - back;
+		const struct span method = { .data = code + (at - floor),
+					     .len = left - (size_t)(at - floor) };
+		const struct span before = { .data = method.data, .len = (size_t)(address - at) };
+
+		if (!svmcode_begins(method, &frame))
+			continue;
+		found = found ? found : at;
+		/* C's functions may begin alike, but no padding of methods is before them. What
+		 * follows the last method's padding is no method. */
+		if (at == floor || !svmcode_is_trap(method.data[-1]))
+			continue;
+		if (svmcode_padding(before, 0) < before.len)
+			break;
+		*ret = found;
+		r = 0;
+	}
+	free(code);
+	return r;
+}
+
 int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uint64_t *ret_start)
 {
 	const struct symfile_section *s = filestarts_code(x->file, address);
@@ -513,6 +558,9 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 	floor = numbers_larger(s->addr, floor);
 	if (!r && range.end > floor && range.end <= address)
 		floor = range.end;
+	r = start_of_method(x, s, address, floor, ret_start);
+	if (r <= 0)
+		return r;
 	if (end - floor > SMALL_GAP) {
 		r = filestarts_read(&x->code);
 		if (r < 0)

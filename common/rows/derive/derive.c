@@ -61,6 +61,14 @@ static bool bare(const void *ctx, int64_t at)
 	return at >= 0 && at < (int64_t)d->rows->span && derive_in_gap(d, (uint32_t)at);
 }
 
+/* The callback flow_reader.endless. */
+static bool endless(const void *ctx, int64_t at)
+{
+	const struct derive *d = ctx;
+
+	return known_starts_endless(&d->known, at + d->from);
+}
+
 /* The callback flow_reader.read: reads the file's segments. */
 static bool read_table(void *ctx, uint64_t address, void *into, uint32_t n)
 {
@@ -190,7 +198,7 @@ static int run_place(struct derive *d, const struct candidate *p, bool *ret_is)
 	if (!r && candidate_is_whole(d->flow, &c, &result))
 		r = note_calls(d, result.jump, result.jumps, p->at);
 	if (!r)
-		r = known_starts_accept(&d->known, p->at);
+		r = known_starts_accept(&d->known, p->at, result.endless);
 	d->framed += stub_bytes(code, c.size - before, stub_endbr(code, c.size - before),
 				"\x55\x48\x89\xe5", 4);
 	if (!r)
@@ -351,8 +359,8 @@ static int find_restorers(struct derive *d, const struct derive_gap *g)
 	return 0;
 }
 
-/* Counts a guess. Code that is reached through tables alone, as handlers of exceptions in GraalVM's
- * native images are, looks like the beginning of a function at many places. */
+/* Counts a guess. Code that is reached through tables alone looks like the beginning of a function
+ * at many places. */
 static void count_guess(struct derive *d, bool right)
 {
 	d->guesses += right ? GUESSES_FOR_ONE : 0;
@@ -632,7 +640,8 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 	if (!r)
 		r = d->window ? flow_new(largest_gap(d), &d->flow) : -ENOMEM;
 	if (!r) {
-		flow_set_reader(d->flow, &(struct flow_reader){ read_table, begins, bare, d });
+		flow_set_reader(d->flow,
+				&(struct flow_reader){ read_table, begins, bare, endless, d });
 		flow_set_tracked(d->flow, rows->tracked);
 	}
 	rows_fill(rows);
@@ -640,6 +649,8 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 		r = try_entry(d);
 	for (uint32_t i = 0; i < d->gaps && !r; i++)
 		r = put_fiber_ends(d, &d->gap[i]);
+	for (uint32_t i = 0; i < d->gaps && !r && f->native_image; i++)
+		r = derive_put_methods(d, &d->gap[i]);
 	if (!r)
 		r = rows_finish(rows);
 	rows_fill(rows);
@@ -647,7 +658,7 @@ int derive_rows(int fd, const struct elf_file *f, struct rows *rows)
 		r = derive_gaps(d);
 	if (!r && is_foreign(d, FOREIGN_MIN)) {
 		rows_forget(rows);
-		d->framed = d->known.accepted.n = d->known.called.n = 0;
+		d->framed = d->known.accepted.n = d->known.called.n = d->known.endless.n = 0;
 		d->known.next = 0;
 		d->strict = true;
 		r = derive_gaps(d);

@@ -11,7 +11,8 @@
  * flow.h follows the function's branches within the gap and makes its rows. A likely or guessed
  * function counts only if it passes two tests (candidate.h): its code returns, or begins, like a
  * function; and it leaves its own code only to places where functions begin. PLT slots and signal
- * restorers are recognized by their bytes (x86/stubs.h).
+ * restorers are recognized by their bytes (x86/stubs.h), and so are the methods of GraalVM's native
+ * images (svmmethods.c).
  *
  * If nearly all of the first few thousand functions keep frame pointers, the search stops there.
  * The walker falls back to frame pointers for the rest.

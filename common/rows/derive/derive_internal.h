@@ -2,7 +2,7 @@
 /*
  * The state of one derivation: the code that no row covers, its bytes, and the rows added to it.
  * derive.c decides where functions begin. row_gaps.c, which it calls, finds the gaps (code without
- * rows), reads their bytes, and adds rows to them.
+ * rows), reads their bytes, and adds rows to them. svmmethods.c does so for native images.
  */
 #ifndef COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
 #define COMMON_ROWS_DERIVE_DERIVE_INTERNAL_H
@@ -67,8 +67,14 @@ void derive_claim(struct derive *d, uint32_t start, uint32_t end);
  * none. */
 uint32_t derive_next_place(struct derive *d, uint32_t at, uint32_t up_to, bool claimed);
 
+/* Adds a row to the open function. Returns 0, MSG_ROWS_TOO_LARGE or -ENOMEM. */
+int derive_put_row(struct derive *d, uint32_t at, const struct unwind_rule *rule);
 /* Adds the rows of n consecutive pieces of code. Returns 0 or -ENOMEM. */
 int derive_put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p, unsigned n);
+/* Adds the rows of the methods of a GraalVM native image (common/svm/svmcode.h) in a gap. A method
+ * ends where the next one begins. Returns 0, MSG_ROWS_TOO_LARGE, MSG_ROWS_LATER, -ENOMEM or
+ * -errno. */
+int derive_put_methods(struct derive *d, const struct derive_gap *g);
 /* Adds the rows of all code that flow_run reached. Returns 0 or -ENOMEM. */
 int derive_put_flow(struct derive *d, const uint8_t *code, uint32_t low, uint32_t high);
 

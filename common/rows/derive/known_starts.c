@@ -27,7 +27,8 @@ void known_starts_done(struct known_starts *k)
 	starts_done(&k->starts);
 	free(k->called.value);
 	free(k->accepted.value);
-	k->called = k->accepted = (struct known_starts_offsets){ 0 };
+	free(k->endless.value);
+	k->called = k->accepted = k->endless = (struct known_starts_offsets){ 0 };
 }
 
 bool known_starts_called(const struct known_starts *k, uint32_t at)
@@ -70,9 +71,9 @@ static void call_pop(struct known_starts *k)
 	h->value[i] = last;
 }
 
-int known_starts_accept(struct known_starts *k, uint32_t at)
+/* Adds an offset to a rising list. */
+static int insert(struct known_starts_offsets *a, uint32_t at)
 {
-	struct known_starts_offsets *a = &k->accepted;
 	uint32_t i;
 	int r = known_starts_reserve((void **)&a->value, &a->cap, a->n + 1, sizeof(*a->value));
 
@@ -83,6 +84,13 @@ int known_starts_accept(struct known_starts *k, uint32_t at)
 		a->value[i] = a->value[i - 1];
 	a->value[i] = at;
 	return 0;
+}
+
+int known_starts_accept(struct known_starts *k, uint32_t at, bool endless)
+{
+	const int r = insert(&k->accepted, at);
+
+	return r || !endless ? r : insert(&k->endless, at);
 }
 
 static bool holds(const uint32_t *value, uint32_t n, uint32_t wanted)
@@ -128,6 +136,12 @@ bool known_starts_begins(const struct known_starts *k, int64_t at)
 	if (first < k->starts.functions && k->starts.function[first].at == at)
 		return true;
 	return holds(k->accepted.value, k->accepted.n, (uint32_t)at);
+}
+
+bool known_starts_endless(const struct known_starts *k, int64_t at)
+{
+	return at >= 0 && at < (int64_t)k->rows->span &&
+	       holds(k->endless.value, k->endless.n, (uint32_t)at);
 }
 
 uint32_t known_starts_next(struct known_starts *k, uint32_t at, uint32_t end)

@@ -27,6 +27,7 @@ struct known_starts {
 	struct starts starts;
 	struct known_starts_offsets called;   /* a heap, least first */
 	struct known_starts_offsets accepted; /* rising */
+	struct known_starts_offsets endless;  /* rising: accepted ones that never return */
 	uint32_t next;			      /* next index in `starts` */
 };
 
@@ -46,8 +47,10 @@ const struct starts_function *known_starts_start(const struct known_starts *k, u
 bool known_starts_called(const struct known_starts *k, uint32_t at);
 /* Notes that a call leads to `at`. Returns 0 (also if the list is full) or -ENOMEM. */
 int known_starts_call(struct known_starts *k, uint32_t at);
-/* Notes that a function was found at `at`. Returns 0 or -ENOMEM. */
-int known_starts_accept(struct known_starts *k, uint32_t at);
+/* Notes that a function was found at `at`, which may never return. Returns 0 or -ENOMEM. */
+int known_starts_accept(struct known_starts *k, uint32_t at, bool endless);
+/* Whether a function that never returns was found at `at`. */
+bool known_starts_endless(const struct known_starts *k, int64_t at);
 
 /* Makes room for `want` items in an array of *cap. Returns 0 or -ENOMEM. */
 int known_starts_reserve(void **array, uint32_t *cap, uint32_t want, size_t item);

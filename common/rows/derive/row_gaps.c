@@ -149,7 +149,7 @@ uint32_t derive_next_place(struct derive *d, uint32_t at, uint32_t up_to, bool c
 
 /* --- rows --- */
 
-static int put(struct derive *d, uint32_t at, const struct unwind_rule *rule)
+int derive_put_row(struct derive *d, uint32_t at, const struct unwind_rule *rule)
 {
 	uint16_t number;
 	int r = rows_rules_put(&d->rows->rules, rule, &number);
@@ -174,7 +174,7 @@ int derive_put_pieces(struct derive *d, uint32_t at, const struct stub_piece *p,
 		return r == MSG_ROWS_NONE ? 0 : r;
 	for (unsigned i = 0; i < n && !r; i++) {
 		if (p[i].len)
-			r = put(d, at, &p[i].rule);
+			r = derive_put_row(d, at, &p[i].rule);
 		at += p[i].len;
 	}
 	if (!r)
@@ -232,7 +232,7 @@ static int put_run(struct derive *d, uint32_t begin, uint32_t end)
 			r = rows_add(d->rows, d->from + pos, ROWS_RULE_GAP);
 			last = (struct unwind_rule){ 0 };
 		} else if (!rows_words_eq(rows_words_of(&rule), rows_words_of(&last))) {
-			r = put(d, d->from + pos, &rule);
+			r = derive_put_row(d, d->from + pos, &rule);
 			last = rule;
 		}
 		pos += len;

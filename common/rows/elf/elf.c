@@ -11,6 +11,7 @@
 #include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
 #include "common/rows/rows.h"
+#include "common/svm/svmcode.h"
 
 #define ELF_COMPRESS_ZSTD 2 /* in the gabi since 2022, but not in every elf.h */
 #define CIE_LEAST 20	    /* bytes of the shortest CIE */
@@ -390,6 +391,7 @@ static int read_sections(int fd, Elf *elf, struct elf_file *f)
 		bool eh = is_name(name, ".eh_frame"), old = is_name(name, ".zdebug_frame"),
 		     debug = old || is_name(name, ".debug_frame");
 
+		f->native_image |= is_name(name, SVMCODE_HEAP);
 		if (is_name(name, ".text")) {
 			f->bases.has_text = true;
 			f->bases.text = h.sh_addr;

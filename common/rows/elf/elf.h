@@ -38,9 +38,10 @@ struct elf_file {
 	/* The file is an executable or names an interpreter, so the entry is certain. Otherwise the
 	 * code at the entry must look like an entry point. */
 	bool entry_certain;
-	bool interpreted; /* it names an interpreter (ld.so) */
-	bool tls;	  /* it has thread-local variables */
-	bool truncated;	  /* a needed segment or section table ends after the end of the file */
+	bool interpreted;  /* it names an interpreter (ld.so) */
+	bool tls;	   /* it has thread-local variables */
+	bool native_image; /* it is a GraalVM native image: it has a section of Java's heap */
+	bool truncated;	   /* a needed segment or section table ends after the end of the file */
 	struct elf_load load[ELF_MAX_LOADS];
 	unsigned loads;
 	struct elf_section section[ELF_MAX_SECTIONS];

@@ -35,6 +35,7 @@ struct flow {
 	uint64_t work;	       /* of all runs */
 	bool contradicts, foreign, misaligned, returns, rets, indirect, has_jump_frame;
 	bool lost;		 /* a ret was reached with unknown RSP */
+	bool ends;		 /* a path ends with a ret or a jump */
 	bool nests;		 /* it calls into its own middle, after RSP was aligned */
 	bool nests_wrong;	 /* such a call is made where an inner frame may look like the
 				  * outermost */
@@ -165,6 +166,7 @@ static void check_end(struct flow *f, const struct frame *s, const struct graph_
 	bool at_return = s->reg[INSN_RSP] == SYM(CFA, -8);
 	bool guessed = !(f->graph.flags & FLOW_TRUSTED);
 
+	f->ends = true;
 	if (s->life != FRAME_LIFE_PLAIN)
 		return;
 	if (node->insn.next == INSN_NEXT_RET && frame_leaves_nest(s))
@@ -259,6 +261,7 @@ static int run_indirect(struct flow *f, const struct frame *s, const struct grap
 {
 	int r = 0;
 
+	f->ends |= !node->cases;
 	/* After the code has left this stack, the jump goes elsewhere. */
 	if (!frame_has_cfa(s))
 		return 0;
@@ -489,7 +492,7 @@ static int run_all(struct flow *f)
 	f->work += f->steps;
 	f->steps = 0;
 	f->limit = 32ull * g->nodes + 16ull * g->targets + 4096;
-	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
+	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = f->ends = false;
 	f->nests = f->nests_wrong = false;
 	if (g->flags & FLOW_ASSEMBLY)
 		graph_mark_called(g);
@@ -561,7 +564,7 @@ static int run_once(struct flow *f, const struct flow_code *code, unsigned flags
 	f->steps = 0;
 	f->wrong = UINT32_MAX;
 	f->rested = f->contradicts = f->foreign = f->misaligned = false;
-	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = false;
+	f->returns = f->rets = f->indirect = f->has_jump_frame = f->lost = f->ends = false;
 
 	int r = built(f, graph_build(g, code, flags, from));
 	if (!r)
@@ -584,6 +587,7 @@ static int run_once(struct flow *f, const struct flow_code *code, unsigned flags
 				     .misaligned = f->misaligned,
 				     .indirect = f->indirect,
 				     .unread = f->has_jump_frame,
+				     .endless = !f->ends && !g->jumps && !g->supposed && !g->fell,
 				     .low = g->low,
 				     .end = graph_end(g),
 				     .call = g->call,

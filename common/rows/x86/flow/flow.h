@@ -27,6 +27,7 @@ struct flow_result {
 	bool misaligned;     /* it calls when RSP is not at a multiple of 16 */
 	bool indirect;	     /* it has indirect jumps that stay inside the function */
 	bool unread;	     /* the table of at least one of these jumps was not read */
+	bool endless;	     /* it certainly never returns: no path leaves it */
 	uint32_t low, end;   /* the first byte reached, and one past the last */
 	const int64_t *call; /* targets of direct calls, as offsets; only the first ones are kept */
 	const int64_t *jump; /* targets of direct jumps to other functions */

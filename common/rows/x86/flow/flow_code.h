@@ -43,11 +43,13 @@ enum flow_flags {
 /* Callbacks that read the rest of the file. Each may be NULL.
  * - read, for jump tables: reads n bytes at an ELF address; false if the file lacks them.
  * - begins: whether another function is known to begin at an offset outside this one.
- * - bare: whether no table describes the code at an offset. */
+ * - bare: whether no table describes the code at an offset.
+ * - endless: whether the function at an offset is known never to return. */
 struct flow_reader {
 	bool (*read)(void *ctx, uint64_t address, void *into, uint32_t n);
 	bool (*begins)(const void *ctx, int64_t at);
 	bool (*bare)(const void *ctx, int64_t at);
+	bool (*endless)(const void *ctx, int64_t at);
 	void *ctx;
 };
 

@@ -155,11 +155,17 @@ static int decode_one(struct graph *g, uint32_t at, uint32_t *ret_after, uint32_
 		}
 		if (d.relative && g->calls < GRAPH_CALLS)
 			g->call[g->calls++] = target;
+		if (d.relative && g->reader.endless && g->reader.endless(g->reader.ctx, target)) {
+			i->insn.next = INSN_NEXT_END;
+			*ret_after = GRAPH_NONE;
+			return 0;
+		}
 		if (!pads(g, at + d.len, &ends))
 			return 0;
 		if (g->ends < GRAPH_ENDS && !ends)
 			g->end[g->ends++] = at + d.len;
 		if (ends || (g->flags & FLOW_NO_RETURN && at + d.len >= g->from)) {
+			g->supposed = true;
 			i->insn.next = INSN_NEXT_END;
 			*ret_after = GRAPH_NONE;
 			return 0;
@@ -454,7 +460,7 @@ static void clear(struct graph *g)
 	g->entries = g->searched = 0;
 	g->steps = 0;
 	g->restores = 0;
-	g->broken = g->fell = g->labels = false;
+	g->broken = g->fell = g->supposed = g->labels = false;
 }
 
 int graph_build(struct graph *g, const struct flow_code *code, unsigned flags, uint32_t from)

@@ -67,6 +67,7 @@ struct graph {
 	bool labels;	   /* the code jumps to addresses that it put into registers; these jumps
 			    * are not followed */
 	bool fell;	   /* a path falls through to code.end */
+	bool supposed;	   /* a path ends with a call that may return, by what follows it */
 	bool broken;	   /* a path reaches bytes that are no instruction; the last ones are at
 			    * broken_at */
 	uint32_t broken_at;
