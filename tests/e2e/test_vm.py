@@ -196,13 +196,8 @@ BARE = " mitigations=off init_on_alloc=0"
 LOCKED = "6.12"
 
 
-# `make check` runs the oldest kernel and the newest, and on the newest, of the steps that all have,
-# only these. They show that the programs load and walk there; a recording needs most of what
-# differs. `make check-all` runs the others as well.
+# `make check` runs the oldest kernel, which lacks most. `make check-all` also runs the others.
 NEWER = tuple(series for series in ALL if series != OLDEST)
-BETWEEN = tuple(series for series in NEWER if series != NEWEST)
-EVERYWHERE = ("load", "live-chain", "sysctls")
-AT_BOTH_ENDS = ("record", "toys")
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
 WHOLE_ONLY = ("live-thread", "live-bash")
 
@@ -215,12 +210,11 @@ def machines_but(some, kernels_of_step=ALL):
 
 
 on_the_oldest = machines_but(NEWER)
-at_both_ends = machines_but(BETWEEN)
 
 
 def on(name):
     """For a test of one step: with each kernel that it is run on."""
-    return machines_but(BETWEEN, next(series for step, _, series, _ in STEPS if step == name))
+    return machines_but(NEWER, next(series for step, _, series, _ in STEPS if step == name))
 
 
 def modules():
@@ -235,9 +229,7 @@ def on_kernels(name, series, whole):
     """The kernels that a step runs on. whole: in `make check-all`."""
     if name in WHOLE_ONLY and not whole:
         return []
-    if whole or series is not ALL or name in EVERYWHERE:
-        return series
-    return [OLDEST, NEWEST] if name in AT_BOTH_ENDS else [OLDEST]
+    return series if whole else [OLDEST]
 
 
 def make_root(path, chain, whole):
@@ -344,7 +336,7 @@ def machine(request, machines):
     return machines[request.param].result()
 
 
-@at_both_ends
+@on_the_oldest
 def test_every_program_is_taken_by_the_verifier(machine):
     verified = dict(line.split()[:2] for line in machine.good("load").splitlines()
                     if len(line.split()) == 3)
@@ -397,13 +389,13 @@ def test_a_sample_is_never_walked_with_anothers_mappings(machine, what):
     machine.good(f"late-{what}")
 
 
-@at_both_ends
+@on_the_oldest
 def test_stacks_of_a_program_are_complete(machine):
     assert check_live(machine, "chain") >= DEPTH
 
 
 @pytest.mark.check_all
-@at_both_ends
+@on_the_oldest
 def test_stacks_of_a_thread_are_complete(machine):
     assert check_live(machine, "thread") >= DEPTH
 
@@ -419,7 +411,7 @@ def test_stacks_of_a_shell_are_complete(machine):
     check_live(machine, "bash")
 
 
-@at_both_ends
+@on_the_oldest
 def test_stacks_of_toy_runtimes_are_exact(machine):
     """Walked in the kernel, and deferred."""
     out = machine.good("toys")
@@ -438,7 +430,7 @@ def test_a_stopped_process_is_dumped_with_names(machine):
     assert " f1 " in out and " main " in out and "…" not in out, out
 
 
-@at_both_ends
+@on_the_oldest
 def test_a_recording_of_the_host_has_stacks_and_names(machine):
     machine.good("record")
     stacks = machine.stacks("host.folded")
@@ -590,7 +582,7 @@ def test_a_kernel_without_types_is_fatal_and_named(machine):
     assert status == 1 and "BTF" in err.splitlines()[0] and "never.folded" not in machine.files, err
 
 
-@at_both_ends
+@on_the_oldest
 def test_restrictive_sysctls_are_reported(machine):
     checks = machine.checks("sysctls")
     assert not [c for c, (verdict, _) in checks.items() if verdict == "fatal"], checks
