@@ -319,8 +319,8 @@ def machines(chain, tmp_path_factory, request):
         return Results(series, version,
                        *guest.run(kernel, f"{folder}/initramfs", f"{folder}/{series}", words))
 
-    # Each has two cpus. With fewer, the tools miss deadlines on those that run all steps.
-    at_once = max(1, os.cpu_count() // (2 if whole else 1))
+    # Each has two cpus. With fewer, the tools miss deadlines.
+    at_once = max(1, os.cpu_count() // 2)
     with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
         wanted = {item.callspec.params["machine"] for item in request.session.items
                   if "machine" in getattr(item, "fixturenames", ())}
