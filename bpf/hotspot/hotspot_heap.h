@@ -2,7 +2,8 @@
 /*
  * Frames of a virtual thread in Java's heap.
  *
- * When a virtual thread pauses, its frames move to the heap, into objects of the class StackChunk.
+ * When a virtual thread pauses, its frames move to the heap, into objects of the class StackChunk
+ * (hotspot_pause.h).
  * When it resumes, only the youngest frames return to a carrier's stack. The last of them returns
  * to a stub, the barrier, which would fetch more. So at the barrier the walk continues in the
  * newest chunk, then in its parents, and then on the stack again: above the ContinuationEntry (in
@@ -17,8 +18,6 @@
 
 #include "bpf/hotspot/hotspot_object.h"
 
-/* Offset in a ContinuationEntry: the Continuation, or its parent and then the Continuation. */
-#define HOTSPOT_CONT 8
 #define HOTSPOT_CHUNKS 32 /* limits: chunks that a walk reads, */
 #define HOTSPOT_EMPTY 8	  /* empty ones in a row, */
 #define HOTSPOT_BARRIER 8 /* and finding the first chunk of a thread counts as this many */
@@ -47,8 +46,8 @@ ENV_INLINE bool hotspot_chunk_number(struct hotspot_walk *p, __u64 chunk, __u32 
 }
 
 /* Reads a chunk. Returns 0 if it is not one. Otherwise returns 1 and sets w->heap_end,
- * w->heap_parent, and number[] to the address of its youngest frame. That address is not below
- * heap_end if the chunk is empty. */
+ * w->heap_parent, and number[] to the address of its youngest frame, and to the end of the chunk.
+ * The frame is not below heap_end if the chunk is empty. */
 ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 {
 	HOTSPOT_FIND(w, p);
@@ -77,6 +76,7 @@ ENV_FUNCTION __u32 hotspot_chunk(HOTSPOT_PARAMETER __u64 chunk)
 	w->heap_end = start + bottom * 8ull;
 	w->heap_parent = hotspot_reference(HOTSPOT_ARGUMENT(w, p) chunk + p->field[HOTSPOT_PARENT]);
 	p->number[0] = start + sp * 8ull;
+	p->number[1] = start + size * 8ull;
 	return w->heap_parent != HOTSPOT_NO_OBJECT;
 }
 
@@ -90,7 +90,8 @@ ENV_FUNCTION int hotspot_into_chunk(HOTSPOT_PARAMETER __u64 chunk)
 		if (++w->heap_pieces > HOTSPOT_CHUNKS ||
 		    !hotspot_chunk(HOTSPOT_ARGUMENT(w, p) chunk))
 			return hotspot_heap_ends(w);
-		sp = p->number[0];
+		sp = w->heap_from ? w->heap_from : p->number[0];
+		w->heap_from = 0;
 		chunk = w->heap_parent;
 		if (sp >= w->heap_end)
 			continue;
@@ -131,22 +132,8 @@ ENV_INLINE int hotspot_leave_heap_frame(struct walk *w, struct hotspot_walk *p, 
 	return hotspot_leave_heap(w, p, hotspot_relative(w->fp, sender), w->fp);
 }
 
-/* Returns the Continuation of a ContinuationEntry; 0: it is not one. */
-ENV_FUNCTION __u64 hotspot_continuation(HOTSPOT_PARAMETER __u64 entry)
-{
-	HOTSPOT_FIND(w, p);
-	__u64 thread;
-
-	for (int i = 0; i < 2; i++, entry += 8) {
-		if (walk_read(w, entry + HOTSPOT_CONT, &thread) && thread &&
-		    hotspot_class(HOTSPOT_ARGUMENT(w, p) thread))
-			return thread;
-	}
-	return 0;
-}
-
-/* Continues in the heap, after the frame that returns to the barrier. thread: the Continuation. */
-ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __u64 thread)
+/* Returns the newest chunk of a Continuation; 0: there is none, or it is not known. */
+ENV_INLINE __u64 hotspot_newest_chunk(struct walk *w, struct hotspot_walk *p, __u64 thread)
 {
 	__u64 class = hotspot_class(HOTSPOT_ARGUMENT(w, p) thread);
 
@@ -158,13 +145,10 @@ ENV_INLINE int hotspot_thread_in_heap(struct walk *w, struct hotspot_walk *p, __
 			class = 0;
 	}
 	if (!class || !p->field[HOTSPOT_TAIL])
-		return hotspot_heap_ends(w);
+		return 0;
 	__u64 chunk = hotspot_reference(HOTSPOT_ARGUMENT(w, p) thread + p->field[HOTSPOT_TAIL]);
 
-	/* A barrier means that there is a chunk. */
-	return chunk && chunk != HOTSPOT_NO_OBJECT
-		       ? hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) chunk)
-		       : hotspot_heap_ends(w);
+	return chunk == HOTSPOT_NO_OBJECT ? 0 : chunk;
 }
 
 #endif

@@ -166,6 +166,9 @@ ENV_INLINE int hotspot_interpreted(struct walk *w, struct hotspot_walk *p)
 	    !walk_read(w, w->fp - p->config.frame_bcp * 8ull, &at) ||
 	    !hotspot_method(HOTSPOT_ARGUMENT(w, p) method))
 		method = 0;
+	/* It may pause while it waits for a monitor. */
+	if (method && !w->exact && w->heap_above == 1)
+		w->heap_pause = at;
 	if (w->exact)
 		return hotspot_interprets(w, p, method, at);
 	if (!method)

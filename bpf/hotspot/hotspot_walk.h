@@ -14,6 +14,7 @@
 #include "bpf/hotspot/hotspot_scopes.h"
 #include "bpf/hotspot/hotspot_leaf.h"
 #include "bpf/hotspot/hotspot_interpreter.h"
+#include "bpf/hotspot/hotspot_pause.h"
 #include "bpf/hotspot/hotspot_thread.h"
 
 /* HotSpot has only frames that it takes over, so there is nothing to walk here. */
@@ -109,6 +110,7 @@ ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 ki
 {
 	const struct hotspot_config *c = &p->config;
 	__u64 words = (__u32)hotspot_word(p, c->blob_frame), pc = hotspot_pc(w, p);
+	const bool yields = kind == HOTSPOT_NATIVE && words == HOTSPOT_YIELD_WORDS;
 	__u32 built = HOTSPOT_BUILT;
 
 	if (words > HOTSPOT_FRAME_MAX)
@@ -138,7 +140,16 @@ ENV_INLINE int hotspot_compiled(struct walk *w, struct hotspot_walk *p, __u32 ki
 	    !hotspot_is_back(HOTSPOT_ARGUMENT(w, p) w->sp + words * 8 - 8) &&
 	    hotspot_is_back(HOTSPOT_ARGUMENT(w, p) w->sp))
 		built = HOTSPOT_CALLED;
-	return hotspot_sized(w, p, words, built);
+	if (yields && w->exact && built == HOTSPOT_BUILT && w->sp > w->fp && !w->heap_end)
+		words += c->cont_entry_bytes / 8;
+	int stop = hotspot_sized(w, p, words, built);
+
+	/* The frames that are frozen begin here. */
+	if (yields && !w->heap_end) {
+		w->heap_pause = w->pc;
+		w->heap_above = 0;
+	}
+	return stop;
 }
 
 /* Emits a stub. at: the address of its name. */
@@ -155,31 +166,64 @@ ENV_FUNCTION __u32 hotspot_take_stub(HOTSPOT_PARAMETER __u64 at)
 	return hotspot_copied(HOTSPOT_ARGUMENT(w, p) at, check);
 }
 
-/* Whether a method's code has a call that returns to `back`. */
-ENV_FUNCTION __u32 hotspot_has_called(HOTSPOT_PARAMETER __u64 back)
+/*
+ * Handles the barrier, and the stubs that resume a virtual thread. The barrier itself is no frame
+ * until it runs. name: the stub's name.
+ */
+ENV_FUNCTION int hotspot_pauses(HOTSPOT_PARAMETER __u64 name)
 {
 	HOTSPOT_FIND(w, p);
-	const __u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) back - 1);
-
-	return kind == HOTSPOT_INTERPRETER || (kind == HOTSPOT_NMETHOD && owner_called(back));
-}
-
-ENV_INLINE int hotspot_barrier(struct walk *w, struct hotspot_walk *p)
-{
 	const __u64 bytes = p->config.cont_entry_bytes;
-	__u64 at = w->sp + bytes, back, thread = 0;
+	const bool barrier = hotspot_is_barrier(p, w->pc);
+	__u64 entry = 0, at, fp, back;
 
+	if (!barrier && !hotspot_resumes(p, name))
+		return RUNTIME_DECLINES;
+	p->number[0] = 0;
+	if (barrier && p->config.fields) {
+		entry = hotspot_entry_above(w, p, w->sp) | HOTSPOT_AT_BARRIER;
+	} else if (!barrier) {
+		at = hotspot_thawed(HOTSPOT_ARGUMENT(w, p) w->sp);
+		if (at) {
+			if (!walk_read(w, at - 16, &fp) || !walk_read(w, at - 8, &back))
+				return walk_stop(w, WALK_STACK_UNREADABLE);
+			hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) name);
+			return runtime_leave(w, at, fp, back);
+		}
+		entry = hotspot_thaws(w, p, w->sp);
+		/* It has not begun yet, or it is returning. */
+		if (!entry && w->exact)
+			return RUNTIME_DECLINES;
+	}
+	const __u64 room = p->number[0];
+
+	if (w->exact || !barrier)
+		hotspot_take_stub(HOTSPOT_ARGUMENT(w, p) name);
+	at = (entry & ~(__u64)HOTSPOT_AT_BARRIER) + bytes;
+	if (at == bytes || !walk_read(w, at, &fp) || !walk_read(w, at + 8, &back))
+		return hotspot_heap_ends(w);
+	if (!(entry & HOTSPOT_AT_BARRIER))
+		return runtime_leave(w, at + 16, fp, back);
 	w->heap_pieces += HOTSPOT_BARRIER;
+	w->heap_back = at;
 	if (w->heap_pieces > HOTSPOT_CHUNKS)
 		return hotspot_heap_ends(w);
-	for (int i = 0; i < HOTSPOT_ARGUMENTS && !thread; i++, at += 8) {
-		if (!p->config.fields || !walk_read(w, at + 8, &back))
-			break;
-		w->heap_back = at;
-		if (hotspot_is_code(p, back) && hotspot_has_called(HOTSPOT_ARGUMENT(w, p) back))
-			thread = hotspot_continuation(HOTSPOT_ARGUMENT(w, p) at - bytes);
-	}
-	return thread ? hotspot_thread_in_heap(w, p, thread) : hotspot_heap_ends(w);
+	/* The caller enters it, because a chain of calls is too deep otherwise. */
+	w->heap_parent = hotspot_newest_chunk(w, p,
+					      hotspot_entered(HOTSPOT_ARGUMENT(w, p) at - bytes));
+	w->heap_from = room;
+	/* A barrier means that there is a chunk. */
+	return w->heap_parent ? HOTSPOT_ENTERS_HEAP : hotspot_heap_ends(w);
+}
+
+/* Enters the heap after hotspot_pauses(). */
+ENV_INLINE int hotspot_into_heap(struct walk *w, struct hotspot_walk *p)
+{
+	const __u64 chunk = w->heap_parent;
+
+	if (!hotspot_enters_chunk(HOTSPOT_ARGUMENT(w, p) chunk, w->heap_from))
+		return hotspot_heap_ends(w);
+	return hotspot_into_chunk(HOTSPOT_ARGUMENT(w, p) chunk);
 }
 
 /* Handles a stub that continues an exception and has no frame. The return address of the frame that
@@ -208,8 +252,14 @@ ENV_INLINE int hotspot_stub(struct walk *w, struct hotspot_walk *p, __u32 kind)
 	/* C1's stub for the check of a type has none (no_frame_size of c1_Runtime1.hpp). */
 	if (words == HOTSPOT_NO_SIZE)
 		words = 0;
-	if (!w->exact && hotspot_is_barrier(p, w->pc))
-		return hotspot_barrier(w, p);
+	if (!words && p->config.cont_entry_bytes) {
+		int left = hotspot_pauses(HOTSPOT_ARGUMENT(w, p) name);
+
+		if (left == HOTSPOT_ENTERS_HEAP)
+			return hotspot_into_heap(w, p);
+		if (left != RUNTIME_DECLINES)
+			return left;
+	}
 	if (w->exact)
 		built = hotspot_stub_built(HOTSPOT_ARGUMENT(w, p) words);
 	else if (w->pc == p->call_return)
@@ -311,6 +361,7 @@ ENV_INLINE int hotspot_frame(struct walk *w, struct hotspot_walk *p)
 {
 	int next = RUNTIME_DECLINES;
 
+	hotspot_count_frame(w);
 	if (hotspot_prepare(w, p))
 		next = hotspot_kind_of_frame(w, p);
 	/* Only this walk can handle frames in the heap. */

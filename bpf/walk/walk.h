@@ -319,6 +319,8 @@ ENV_INLINE void walk_begin(struct walk *w, const struct process_entry *p, __u8 e
 	w->heap_end = 0;
 	w->thread = 0;
 	w->heap_pieces = 0;
+	w->heap_from = w->heap_pause = 0;
+	w->heap_above = w->heap_skip = 0;
 	w->searches = 0;
 	w->reason = WALK_DEPTH;
 	w->at_slot = 0;

@@ -119,8 +119,13 @@ struct walk {
 			    * stack */
 	__u64 heap_parent; /* the next piece; 0: none */
 	__u64 heap_back;   /* the stack continues here after all of them */
-	__u64 searches;	   /* how often a runtime searched the stack for a return address */
-	__u64 thread;	   /* the runtime's own structure for the thread; 0: not seen yet */
+	__u64 heap_from;   /* the first piece is walked from here on; 0: from where it begins */
+	__u64 heap_pause;  /* tells which pause of the thread the walk has passed */
+	__u32 heap_above;  /* how many frames on the stack the thread has since that pause */
+	__u32 heap_skip;   /* how many frames of the first piece were seen on the stack, plus 1 */
+	__u32 heap_count, heap_room; /* count and room before these frames */
+	__u64 searches; /* how often a runtime searched the stack for a return address */
+	__u64 thread;	/* the runtime's own structure for the thread; 0: not seen yet */
 	__u64 window[WALK_WINDOW / 8];
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
