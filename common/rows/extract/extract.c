@@ -16,7 +16,8 @@
 #include "common/rows/x86/lispcall.h"
 #include "common/rows/x86/stackmove.h"
 
-#define CODE_WINDOW (16u << 10) /* read at once */
+#define CODE_WINDOW (16u << 10) /* read at once if the last reads were close together */
+#define CODE_GLANCE 256u	/* read at once otherwise */
 
 static int feed(struct section_reader *s, struct cfi *c)
 {
@@ -88,9 +89,11 @@ static const uint8_t *code_at(struct code *code, uint64_t address, uint32_t n)
 {
 	if (address < code->from || address - code->from > code->len ||
 	    n > code->len - (address - code->from)) {
+		const bool near = address - (code->from + code->len) < CODE_GLANCE;
+
 		code->from = address;
-		code->len = elf_pread_up_to(code->fd, code->file, code->window, CODE_WINDOW,
-					    address);
+		code->len = elf_pread_up_to(code->fd, code->file, code->window,
+					    near ? CODE_WINDOW : CODE_GLANCE, address);
 	}
 	return n <= code->len - (address - code->from) ? code->window + (address - code->from)
 						       : NULL;
@@ -125,7 +128,7 @@ static bool lisp(void *ctx, uint64_t address, uint64_t size, struct lispcall *re
 static bool moved(void *ctx, uint64_t address, uint64_t size)
 {
 	const uint32_t n = size < STACKMOVE_HEAD ? (uint32_t)size : STACKMOVE_HEAD;
-	const uint8_t *p = code_at(ctx, address, n);
+	const uint8_t *p = size < STACKMOVE_SIZE ? NULL : code_at(ctx, address, n);
 
 	return p && stackmove_find((struct span){ .data = p, .len = n });
 }
