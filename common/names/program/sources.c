@@ -10,6 +10,7 @@
 #include "common/names/elf/funcbounds.h"
 #include "common/names/elf/plt.h"
 #include "common/names/program/gosym.h"
+#include "common/names/program/keptbuiltins.h"
 #include "common/names/runtime/v8/builtins.h"
 
 #define MAX_ASKED 16   /* files that one lookup may get */
@@ -20,6 +21,7 @@
 struct sources {
 	struct symfile *main, *debug, *alt;
 	struct fileid fileid;			  /* of main */
+	struct stat stat;			  /* likewise */
 	struct symindex *symbols, *debug_symbols; /* of main and debug */
 	struct dwarfinfo *dwarf;
 	struct gosym *go;
@@ -52,7 +54,7 @@ static struct symfile *dwarf_file(const struct sources *p)
 int sources_open(int fd, uint64_t dwarf_max, struct sources **ret)
 {
 	struct sources *p = calloc(1, sizeof(*p));
-	int r = p ? symfile_open(fd, &p->main) : -ENOMEM;
+	int r = !p ? -ENOMEM : fstat(fd, &p->stat) < 0 ? -errno : symfile_open(fd, &p->main);
 
 	if (r) {
 		close(fd);
@@ -81,7 +83,7 @@ void sources_free(struct sources *p)
 		return;
 	dwarfinfo_free(p->dwarf);
 	gosym_free(p->go);
-	v8_builtins_free(p->builtins);
+	keptbuiltins_give(&p->stat, p->builtins);
 	funcbounds_free(p->bounds);
 	symindex_free(p->symbols);
 	symindex_free(p->debug_symbols);
@@ -439,8 +441,11 @@ static int lookup_builtin(struct sources *p, uint64_t address, struct names *ret
 {
 	char name[V8_BUILTIN_NAME];
 
-	if (!p->builtins_tried && v8_builtins_open(p->main, &p->builtins) != 0)
-		p->builtins = NULL;
+	if (!p->builtins_tried) {
+		p->builtins = keptbuiltins_take(&p->stat);
+		if (!p->builtins && v8_builtins_open(p->main, &p->builtins) != 0)
+			p->builtins = NULL;
+	}
 	p->builtins_tried = true;
 	if (!p->builtins || v8_builtins_name(p->builtins, p->main, address, name) != 0)
 		return SYMFILE_NONE;
