@@ -258,7 +258,8 @@ def test_protected_memory_is_not_read(how, tmp_path):
     text = out.read_text(errors="replace")
     assert ("spin_here" in text) == (how == "open")
     assert ("[v8: memory not read]" in text) == (how != "open")
-    assert "[v8: gone]" not in text
+    # On a busy machine, the process may be gone when its memory is asked for.
+    assert text.count("[v8: gone]") <= 0.2 * text.count("[v8: memory not read]")
     assert "node::Start" in text or how == "set-id"
     assert not p.stderr, p.stderr
 
