@@ -156,6 +156,18 @@ for what in corpora told; do
 	[ -z "$differ" ] || fail "tests/fuzz: targets and $what differ: $differ"
 done
 
+# Each runtime has whole-tool tests and a fuzz target. If its config takes frames over, so does its
+# program.
+lower='s/^RUNTIME\([0-9]+, [A-Z0-9]+, ([a-z0-9]+),.*/\1/p'
+for runtime in $(sed -nE "$lower" bpf/runtimes.def); do
+	[ -n "$(files "^tests/e2e/test_$runtime.*\.py\$")" ] ||
+		fail "tests/e2e: no test_$runtime.py tests the runtime of bpf/runtimes.def"
+	[ -e "tests/fuzz/names/$runtime.c" ] || fail "tests/fuzz/names/$runtime.c does not exist"
+	grep -qE 'RUNTIME_TAKES_(GENERATED|LOOP)' "common/names/runtime/$runtime"/*.c &&
+		! grep -qx '#define RUNTIME_TAKES' "bpf/$runtime/$runtime.bpf.c" &&
+		fail "bpf/$runtime/$runtime.bpf.c lacks RUNTIME_TAKES, but its config takes frames"
+done
+
 # The target of a link from a page to a file of the tree exists.
 for page in $(files '\.md$'); do
 	for link in $(grep -oE '\]\([^)#:]+[)#]' "$page" | sed 's/^..//; s/.$//'); do

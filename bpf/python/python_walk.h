@@ -12,6 +12,7 @@
 /* Bytes read at once, since from 3.11 on callers' frames lie below a frame. */
 #define PYTHON_WINDOW 512
 #define PYTHON_KNOWN 16
+#define PYTHON_UNREAD 32 /* reads that fail, until no more code objects are read */
 
 struct python_known {
 	__u64 code, check;
@@ -26,6 +27,7 @@ struct python_walk {
 	__u64 frame, cframe;
 	__u64 window_start, window_end; /* user addresses of the contents of window[] */
 	__u32 at;			/* index of the frame in window[], in words */
+	__u32 unread;			/* objects and texts that could not be read */
 	__u64 window[PYTHON_WINDOW / 8];
 	UW_U64 check[PYTHON_CHECK_WORDS / 2];
 	UW_U64 text[PYTHON_TEXT_WORDS];
@@ -130,15 +132,18 @@ ENV_INLINE bool python_read_frame(struct python_walk *p, __u64 at, __u32 size)
 /* Reads a str from its length on, as far as it is readable: the page after it may not be. */
 ENV_INLINE bool python_read_text(struct python_walk *p, __u64 at)
 {
-	__u32 n = (4096 - (at & 4095)) & (sizeof(p->text) - 1);
+	__u32 rest = 4096 - (at & 4095), n = rest & (sizeof(p->text) - 1);
 
 	if (at < 4096 || at >= WALK_ADDRESS_END)
 		return false;
 	if (env_read_user(p->text, sizeof(p->text), at) == 0)
 		return true;
+	p->unread++;
+	if (rest >= sizeof(p->text) || n < 32)
+		return false;
 	for (__u32 i = 0; i < PYTHON_TEXT_WORDS; i++)
 		p->text[i] = 0;
-	return n >= 32 && env_read_user(p->text, n, at) == 0;
+	return env_read_user(p->text, n, at) == 0;
 }
 
 /* Returns the identity of a code object and of the copy of its instructions. Each is read once in a
@@ -159,10 +164,17 @@ ENV_INLINE const struct python_known *python_code(struct python_walk *p, __u64 c
 	k->copy = copy;
 	k->check = 0;
 	k->bytecode = code + c->code_bytecode;
-	if (copy && (!runtime_read(code + c->code_copies, &copies) ||
-		     !runtime_read(copies + 8 + 8 * (__u64)copy, &k->bytecode)))
+	/* A read that fails takes a microsecond. No real process has many of them in one walk. */
+	if (p->unread >= PYTHON_UNREAD)
 		return k;
-	if (env_read_user(p->check, words * 4, code + c->code_check) == 0) {
+	if (copy && (!runtime_read(code + c->code_copies, &copies) ||
+		     !runtime_read(copies + 8 + 8 * (__u64)copy, &k->bytecode))) {
+		p->unread++;
+		return k;
+	}
+	if (env_read_user(p->check, words * 4, code + c->code_check)) {
+		p->unread++;
+	} else {
 		__u32 name = (__u16)(c->code_name - c->code_check) / 8u % (PYTHON_CHECK_WORDS / 2);
 
 		k->check = python_check(p->check, words);
@@ -200,6 +212,7 @@ ENV_INLINE bool python_begin(const struct walk *w, struct python_walk *p)
 	    !runtime_read(state + c->tstate_frame, &p->frame))
 		return false;
 	p->window_start = p->window_end = 0;
+	p->unread = 0;
 	for (__u32 i = 0; i < PYTHON_KNOWN; i++)
 		p->known[i].code = 1; /* no object has this address */
 	p->cframe = p->frame;

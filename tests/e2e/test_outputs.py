@@ -200,6 +200,16 @@ def test_descriptors_devices_and_pipes_of_ones_own_are_written_to(tmp_path, reco
     assert stat.S_ISFIFO(os.stat(fifo).st_mode) and os.path.exists("/dev/null")
 
 
+@pytest.mark.parametrize("form", ["folded", "text", "html", "pprof"])
+def test_the_output_of_others_through_a_redirection_stays(tmp_path, recording, form):
+    want = subprocess.run([EXPORT, "-f", form], stdin=open(recording, "rb"), capture_output=True,
+                          check=True).stdout
+    out = tmp_path / "out"
+    subprocess.run(f"{{ echo head; {EXPORT} -f {form} <{recording}; echo middle; "
+                   f"{EXPORT} -f {form} <{recording}; echo end; }} >{out}", shell=True, check=True)
+    assert out.read_bytes() == b"head\n" + want + b"middle\n" + want + b"end\n"
+
+
 def test_text_and_streams_can_be_read_while_they_grow(tmp_path):
     for ending in (".txt", ".prof"):
         out = tmp_path / f"x{ending}"

@@ -88,7 +88,8 @@ bool runtime_is_sane(const struct runtime_build *b)
 						   * have any value */
 	return b->config.runtime < RUNTIME_MAX && runtimes[b->config.runtime].ops && known <= 1 &&
 	       memchr(b->name, '\0', sizeof(b->name)) &&
-	       (!known || runtimes[b->config.runtime].ops->is_sane(b));
+	       (!known || (runtimes[b->config.runtime].ops->is_sane &&
+			   runtimes[b->config.runtime].ops->is_sane(b)));
 }
 
 int runtime_name(const struct runtime_build *b, uint64_t address, uint64_t check,

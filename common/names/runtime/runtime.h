@@ -16,8 +16,8 @@
  * share it. Its name comes before the first one's: `Class#` and `method`. If it has source and
  * lines, they replace the first one's.
  *
- * Both functions are pure and treat their input as hostile: they take bounded time and memory, and
- * the worst result is a wrong name.
+ * Both functions, and is_sane, are pure and treat their input as hostile: they take bounded time
+ * and memory, and the worst result is a wrong name.
  */
 #ifndef COMMON_NAMES_RUNTIME_RUNTIME_H
 #define COMMON_NAMES_RUNTIME_RUNTIME_H

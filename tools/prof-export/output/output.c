@@ -20,6 +20,7 @@ int output_init(struct output *o, int fd, bool gzip)
 	o->error = 0;
 	o->gzip = gzip;
 	o->held = false;
+	o->begin = -1;
 	o->bytes = 0;
 	o->beat = NULL;
 	o->len = 0;
@@ -44,8 +45,11 @@ void output_begin(struct output *o)
 	struct stat st;
 
 	/* The shell's >> opened the file for appending: keep its contents. */
-	if (!fstat(o->fd, &st) && S_ISREG(st.st_mode) && !(fcntl(o->fd, F_GETFL) & O_APPEND) &&
-	    ftruncate(o->fd, 0) && !o->error)
+	if (fstat(o->fd, &st) || !S_ISREG(st.st_mode) || fcntl(o->fd, F_GETFL) & O_APPEND)
+		return;
+	/* Another program may have written to it through the same redirection. */
+	o->begin = lseek(o->fd, 0, SEEK_CUR);
+	if ((o->begin < 0 || ftruncate(o->fd, o->begin)) && !o->error)
 		o->error = -errno;
 }
 
@@ -75,13 +79,10 @@ bool output_rest(struct output *o, int r, unsigned *rests)
 
 bool output_rewind(struct output *o)
 {
-	struct stat st;
-
 	if (o->error)
 		return false;
 	if (o->bytes &&
-	    (fstat(o->fd, &st) || !S_ISREG(st.st_mode) || fcntl(o->fd, F_GETFL) & O_APPEND ||
-	     lseek(o->fd, 0, SEEK_SET) || ftruncate(o->fd, 0)))
+	    (o->begin < 0 || lseek(o->fd, o->begin, SEEK_SET) < 0 || ftruncate(o->fd, o->begin)))
 		return false;
 	o->bytes = o->len = 0;
 	return !o->gzip || deflateReset(&o->z) == Z_OK;

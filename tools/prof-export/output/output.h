@@ -15,6 +15,7 @@ struct output {
 	int error; /* 0, or the first error as -errno */
 	bool gzip;
 	bool held;	/* a write was interrupted and waits, because the reader is slow */
+	off_t begin;	/* offset of the output in its file; -1: it cannot be discarded */
 	uint64_t bytes; /* bytes that reached the descriptor */
 	/* Called when the caller's timer interrupts a write. A result other than 0 becomes the
 	 * output's error. May be NULL. */
@@ -28,7 +29,7 @@ struct output {
 /* Returns 0 or -ENOMEM. output_free frees the output, also after an error. */
 int output_init(struct output *o, int fd, bool gzip);
 void output_free(struct output *o);
-/* The stream has begun: discards the previous contents of the file. */
+/* The stream has begun: discards what is in the file from the current offset on. */
 void output_begin(struct output *o);
 void output_put(struct output *o, const void *data, size_t n);
 static inline void output_str(struct output *o, const char *s)
