@@ -130,6 +130,9 @@ struct walk {
 	struct sample sample; /* this header and words[] go into the ring buffer */
 	__u64 words[SAMPLE_WORDS];
 };
+#ifndef __bpf__
+static_assert(sizeof(struct walk) <= 32768, "a per-cpu value has at most 32 KiB");
+#endif
 
 /* Functions of a walk that the verifier checks once (search.h). It lets them take only numbers, so
  * in the kernel they look the walk up themselves. */
