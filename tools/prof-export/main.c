@@ -38,5 +38,6 @@ int main(int argc, char **argv)
 	deploy_budget(&o.deploy, &budget);
 	o.session.share_most = budget.export_most;
 	o.session.memory_max = budget.model;
+	o.session.requests_max = budget.requests;
 	return deployed_run(&job, &o);
 }

@@ -26,6 +26,7 @@ static const struct budget_share {
 	{ offsetof(struct budget, export), MIB(6), 110, 0 },
 	{ offsetof(struct budget, launcher), MIB(1), 0, 0 },
 	{ offsetof(struct budget, send), MIB(11), 60, BUDGET_SEND },
+	{ offsetof(struct budget, requests), 0, 140, BUDGET_SEND },
 	{ offsetof(struct budget, metrics), MIB(2), 0, BUDGET_METRICS },
 	{ offsetof(struct budget, spare), 0, 90, 0 },
 };
@@ -117,6 +118,7 @@ void budget_split(uint64_t limit, unsigned extra, struct budget *ret)
 	ret->spare += left; /* left over from rounding */
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		set_part(ret, &parts[i]);
+	ret->export += ret->requests;
 	ret->dwarf_most = ret->symd_most - (ret->symd - ret->dwarf);
 }
 

@@ -49,8 +49,9 @@ struct budget {
 	/* Parts of symd: symbols of programs, the process that reads DWARF, generated code,
 	 * interpreted functions, definitions of the raw stream, names that were sent. */
 	uint64_t programs, dwarf, generated, objects, definitions, names;
-	uint64_t model;	 /* part of export */
-	uint64_t queues; /* part of send: waiting requests of all endpoints */
+	uint64_t model;	   /* part of export */
+	uint64_t requests; /* part of export: for OTLP, beside the model */
+	uint64_t queues;   /* part of send: waiting requests of all endpoints */
 
 	/* The most that these two may be granted while the others keep what they need. */
 	uint64_t symd_most, export_most;

@@ -34,6 +34,9 @@ Test(budget, a_tool_that_the_run_lacks_takes_nothing_of_the_others)
 	cr_assert_lt(with.symd, without.symd);
 	cr_assert_lt(with.queues, with.send);
 	cr_assert_gt(with.queues, 4 << 20);
+	cr_assert_eq(without.requests, 0);
+	cr_assert_gt(with.requests, 6 << 20);
+	cr_assert_lt(with.requests + with.model, with.export);
 }
 
 Test(budget, parts_fit_into_their_tools_share)

@@ -6,12 +6,15 @@
 #include "common/base/bytes/numbers.h"
 #include "common/wire/reason.h"
 
-/* Parts of the memory: one for the window, and twice as much for the part of it that is being sent,
- * including what copying and sorting need. The rest is for three buffers with the request's
- * bytes. */
-#define WINDOW_PART 4
-#define SPARE_PART 2
-#define REQUEST_PART 12
+/* Parts of the memory, by what busy hosts need for each byte of a request's upper bound: two in the
+ * window, and two in the copy of it that is being sent, including what copying and sorting need.
+ * Both get a margin. The rest is for three buffers with the request's bytes. */
+#define REQUEST_PART 8
+#define WINDOW_PARTS(n) ((n) / 16 * 5)
+#define SPARE_PARTS(n) ((n) / 16 * 6)
+/* The copy has other numbers, which may take more bytes than those of the window. So a window that
+ * is full must be a little smaller than a request may be. */
+#define COPY_PART 16
 /* A request with one stack stays below REQUEST_PACKED_MAX even if gzip does not make it smaller. */
 #define STACK_MAX (REQUEST_PACKED_MAX / 4 * 3)
 #define GZIP_MORE 1024 /* bytes that gzip may add to a request */
@@ -22,8 +25,8 @@
 void otlp_init(struct otlp *o, const struct otlp_options *options)
 {
 	*o = (struct otlp){ .options = *options,
-			    .pool.max = options->memory_max / WINDOW_PART,
-			    .spare.max = options->memory_max / SPARE_PART };
+			    .pool.max = WINDOW_PARTS(options->memory_max),
+			    .spare.max = SPARE_PARTS(options->memory_max) };
 	/* If getrandom fails, all hosts have the same sequence of window lengths. */
 	if (getrandom(&o->random, sizeof(o->random), GRND_NONBLOCK) != (ssize_t)sizeof(o->random))
 		o->random = 0;
@@ -59,6 +62,11 @@ static size_t request_max(const struct otlp *o)
 	const size_t most = o->options.memory_max / REQUEST_PART;
 
 	return most < REQUEST_PLAIN_MAX ? most : REQUEST_PLAIN_MAX;
+}
+
+static size_t window_max(const struct otlp *o)
+{
+	return request_max(o) - request_max(o) / COPY_PART;
 }
 
 /* Sends the window as one request. Returns the results of request_pack and request_gzip.
@@ -239,7 +247,7 @@ int otlp_time(struct otlp *o, struct model *m, uint64_t ns)
 static int add_first(struct otlp *o, const struct model *m, const struct model_sample *s,
 		     uint64_t time_ns, uint32_t most)
 {
-	const size_t max = request_max(o);
+	const size_t max = window_max(o);
 	int r = window_begin(&o->window, &o->pool, numbers_smaller(max, STACK_MAX),
 			     o->options.reporting.receiver);
 

@@ -19,11 +19,12 @@ int sending_init(struct sending *s, struct session_options *main, bool apart)
 	struct session_options own = *main;
 
 	own.format = FORMAT_OTLP;
-	own.memory_max = main->memory_max / MEMORY_PART;
+	own.requests_max = main->requests_max / 2;
+	own.memory_max = main->memory_max / MEMORY_PART + own.requests_max;
 	own.send = outlet_put;
 	own.send_ctx = &s->outlet;
-	main->memory_max -= own.memory_max;
-	main->others = own.memory_max;
+	main->memory_max -= main->memory_max / MEMORY_PART;
+	main->others = own.memory_max + own.requests_max;
 	const int r = session_init(&s->own, &own, -1);
 
 	s->apart = !r;

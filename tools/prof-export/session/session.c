@@ -28,7 +28,7 @@ int session_init(struct session *s, const struct session_options *o, int fd)
 			    o->format == FORMAT_HTML;
 	const struct otlp_options otlp = { .reporting = o->reporting,
 					   .gzip = o->send != NULL,
-					   .memory_max = windows,
+					   .memory_max = windows + o->requests_max,
 					   .flush = o->send ? o->send : put_request,
 					   .ctx = o->send ? o->send_ctx : &s->output };
 	const struct model_options model = {

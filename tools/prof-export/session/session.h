@@ -26,6 +26,7 @@ struct session_options {
 	bool interpreter_frames;    /* also show the native frames of an interpreter's loop */
 	struct reporting reporting; /* `names` is for all formats, the rest for OTLP */
 	size_t memory_max;	    /* of the model and the windows, in bytes */
+	size_t requests_max;	    /* OTLP: further bytes, for the windows */
 	uint64_t share_most;	    /* as in struct model_options */
 	size_t others;		    /* as in struct model_options */
 	bool joins;		    /* as in struct model_options */
