@@ -8,7 +8,7 @@ set -eu
 build="gcc make pkgconf clang llvm bpftool libbpf-dev libelf-dev libdw-dev libnng-dev
 libmsgpack-dev libprotobuf-c-dev protobuf-c-compiler python3-minimal libcap-ng-dev
 libseccomp-dev libcjson-dev libinih-dev libmicrohttpd-dev libcurl4-openssl-dev uthash-dev
-libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev libmbedtls-dev
+libssl-dev libiberty-dev liblzma-dev zlib1g-dev libzstd-dev libzydis-dev libmbedtls-dev
 libjs-d3 linux-libc-dev"
 deb="debhelper dpkg-dev"
 test="git g++ squashfuse squashfs-tools xfsprogs python3 python3-pytest python3-pytest-xdist

@@ -136,7 +136,7 @@ declare -A may=(
 	[prof-dump]="seccomp bpf elf dw lzma z zstd Zydis Zycore mbedcrypto"
 	[prof-export]="seccomp protobuf-c z"
 	[prof-metrics]="seccomp microhttpd"
-	[prof-send]="seccomp curl protobuf-c z"
+	[prof-send]="seccomp curl crypto protobuf-c z"
 )
 for t in "$@"; do
 	for lib in $(readelf -d "$tree/$t" | sed -n 's/.*(NEEDED).*\[\(.*\)\.so.*/\1/p'); do

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import struct
+import subprocess
 import time
 
 import h2.errors
@@ -115,6 +116,9 @@ def test_the_standard_variables_stand_in_for_options(tmp_path, authority):
     with GrpcReceiver() as r:
         delivered(send(env={"OTEL_EXPORTER_OTLP_ENDPOINT": f"127.0.0.1:{r.port}",
                             "OTEL_EXPORTER_OTLP_INSECURE": "true"}), 1)
+    p = send("--otlp", "http://x", env={"OTEL_EXPORTER_OTLP_HEADERS": "a=b,bad"})
+    assert p.returncode == 1 and said(p) == ("prof-send: error: OTEL_EXPORTER_OTLP_HEADERS: header "
+                                             "2: is not a header; write name=value,name=value\n")
     p = send(env={"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"})
     assert p.returncode == 2 and b"OTEL_EXPORTER_OTLP_PROTOCOL: is not a protocol" in p.stderr
 
@@ -385,8 +389,8 @@ def test_a_token_that_others_can_read_is_refused(tmp_path, mode):
     os.chown(token, -1, 1)
     p = send("--otlp", "http://127.0.0.1:1", "--otlp-header-file", token)
     assert (p.returncode, p.stdout) == (1, b"")
-    assert p.stderr.decode() == (f"prof-send: error: {token}: others can read it; "
-                                 "run chmod 600\n")
+    assert p.stderr.decode() == (f"prof-send: error: --otlp-header-file: {token}: others can read "
+                                 "it; run chmod 600\n")
 
 
 @pytest.mark.parametrize("text,line,words", [
@@ -400,7 +404,8 @@ def test_a_bad_header_file_is_refused_without_showing_it(tmp_path, text, line, w
     token = write(tmp_path / "token", text)
     p = send("--otlp", "http://127.0.0.1:1", "--otlp-header-file", token)
     assert (p.returncode, p.stderr.count(b"\n")) == (1, 1)
-    assert p.stderr.decode().startswith(f"prof-send: error: {token}: line {line}: "), said(p)
+    assert p.stderr.decode().startswith("prof-send: error: --otlp-header-file: "
+                                        f"{token}: line {line}: "), said(p)
     assert words in said(p) and "secret" not in said(p)
 
 
@@ -469,9 +474,52 @@ def test_a_token_is_followed_while_another_file_is_missing(tmp_path, authority):
         write(roots, authority.root.read_text())
         live.give(A)
         assert r.wait(3) and r.headers[-1]["authorization"] == "two"
-        delivered(p := live.end(), 3)
-        assert p.stderr.decode() == (f"prof-send: warning: {roots}: does not exist; name another "
-                                     "file; the last contents are still used\n")
+        write(roots, "no certificate")
+        live.give(A)
+        assert r.wait(4)
+        delivered(p := live.end(), 4)
+        assert p.stderr.decode() == (
+            f"prof-send: warning: --otlp-ca: {roots}: does not exist; name another file; the last "
+            f"contents are still used\nprof-send: warning: --otlp-ca: {roots}: has no valid "
+            "certificate in PEM format; name another file, or convert it with openssl x509; the "
+            "last contents are still used\n")
+
+
+@pytest.mark.parametrize("option,words", [
+    ("ca", "has no valid certificate in PEM format"), ("cert", "has no valid certificate in PEM"),
+    ("key", "has no valid private key in PEM format"), ("password", "has a password"),
+    ("pair", "is not the key of the certificate"),
+])
+def test_certificates_and_keys_that_cannot_be_used_are_refused(tmp_path, authority, option, words):
+    certificate, key = authority.client
+    bad = write(tmp_path / "bad.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n")
+    if option == "password":
+        subprocess.run(["openssl", "pkey", "-in", key, "-aes128", "-passout", "pass:x", "-out",
+                        bad], check=True)
+    args = {"ca": ["--otlp-ca", bad], "cert": ["--otlp-cert", bad, "--otlp-key", key],
+            "pair": ["--otlp-cert", certificate, "--otlp-key", authority.good[1]]
+            }.get(option, ["--otlp-cert", certificate, "--otlp-key", bad])
+    p = send("--otlp", "https://127.0.0.1:1", *args)
+    name, file = {"ca": args, "cert": args[:2]}.get(option, args[2:])
+    assert (p.returncode, p.stdout) == (1, b"")
+    assert p.stderr.decode().startswith(f"prof-send: error: {name}: {file}: {words}"), said(p)
+    assert p.stderr.count(b"\n") == 1
+
+
+def test_check_reports_each_error_of_options_and_files(tmp_path):
+    token = write(tmp_path / "token", "a: b\n", 0o644)
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    p = send("--check", "--otlp-header-file", token, "--otlp", "ftp://x", "--otlp",
+             "http://127.0.0.1:1", "--otlp", "https://127.0.0.1:2", "--otlp-ca", "/dev/null",
+             "--otlp", "http://x:1", "--otlp-timeout", "0", "--otlp-spool", spool / "none")
+    assert p.returncode == 2
+    assert [x.split(": ")[2:4] for x in p.stderr.decode().splitlines()] == [
+        ["--otlp-timeout", "0"], ["--otlp", "ftp://x"], ["--otlp-spool", str(spool / "none")],
+        ["--otlp-header-file", str(token)], ["--otlp-ca", "/dev/null"]], said(p)
+    token.chmod(0o600)
+    p = send("--check", "--otlp-header-file", token, "--otlp", "http://x:1", "--otlp-spool", spool)
+    assert (p.returncode, said(p), os.listdir(spool)) == (0, "", [])
 
 
 def test_a_lender_that_is_late_once_lends_again(tmp_path):
@@ -495,9 +543,9 @@ def test_a_lender_that_is_late_once_lends_again(tmp_path):
             assert r.wait(n + 1)
         assert r.headers[-1]["authorization"] == "two"
         p = live.end()
-        assert p.stderr.decode() == (f"prof-send: warning: {token}: its file system does not "
-                                     "answer; move it to another one; the last contents are "
-                                     "still used\n")
+        assert p.stderr.decode() == (f"prof-send: warning: --otlp-header-file: {token}: its file "
+                                     "system does not answer; move it to another one; the last "
+                                     "contents are still used\n")
 
 
 # --- the input ---

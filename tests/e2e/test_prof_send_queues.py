@@ -234,6 +234,24 @@ def test_a_user_of_its_own_also_has_tokens_and_spool_of_root(tmp_path):
         assert [h["authorization"] for h in r.headers] == ["one", "one", "two"]
 
 
+def test_a_folder_that_is_not_for_the_spool_alone_is_not_given_away(tmp_path):
+    def start(folder):
+        p = send("--run-dir", tmp_path, "--ids", "0:0:0:0:0:2000000997", "--otlp", "http://x:1",
+                 "--otlp-spool", folder)
+        assert p.returncode == 1 and p.stderr.count(b"\n") == 1
+        return said(p)
+    spool = tmp_path / "spool"
+    spool.mkdir(mode=0o700)
+    (spool / "notes").write_text("mine")
+    assert "holds files that are not prof-send's" in start(spool)
+    assert (spool.stat().st_uid, (spool / "notes").stat().st_uid) == (0, 0)
+    # Also by another name.
+    (tmp_path / "link").symlink_to("/srv")
+    for folder in "/etc/ssl", "/srv", tmp_path / "link":
+        assert "is a folder of the system" in start(folder)
+        assert os.stat(folder).st_uid == 0
+
+
 def test_prof_export_never_waits_for_a_receiver(tmp_path):
     requests = noise(60, 500_000)
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -37,8 +37,13 @@ static int add_files(struct job *j, struct transfer *t, const struct options_tar
 	int r = 0;
 
 	c->list = from->headers;
-	for (int i = 0; i < CREDENTIALS_FILES; i++)
-		c->path[i] = i == CREDENTIALS_HEADERS || from->endpoint.tls ? from->path[i] : NULL;
+	for (int i = 0; i < CREDENTIALS_FILES; i++) {
+		if (i == CREDENTIALS_HEADERS || from->endpoint.tls) {
+			c->path[i] = from->path[i];
+			c->option[i] = from->path[i] ? from->by[i] : NULL;
+		}
+	}
+	credentials_begin(c);
 	if (from->endpoint.tls && !c->path[CREDENTIALS_ROOTS])
 		c->path[CREDENTIALS_ROOTS] = curl_version_info(CURLVERSION_NOW)->cainfo;
 	if (from->endpoint.tls && !c->path[CREDENTIALS_ROOTS]) {
@@ -71,29 +76,49 @@ static int start_lender(struct job *j)
 	return r;
 }
 
+/* Logs the errors of an endpoint, but not those of files that it shares with an earlier one. */
+static void say_errors(struct job *j, size_t number, const struct credentials_errors *errors)
+{
+	for (size_t i = 0; i < errors->n; i++) {
+		const struct credentials_error *e = &errors->list[i];
+		struct buf b = BUF_INIT(0);
+		bool said = false;
+
+		for (size_t k = 0; k < number; k++)
+			for (int f = 0; f < CREDENTIALS_FILES; f++)
+				said |= j->transfers[k].credentials.path[f] &&
+					strcmp(j->transfers[k].credentials.path[f], e->path) == 0;
+		if (!said && credentials_print(&b, e) == 0)
+			log_print(j->options->resume ? LOG_WARNING : LOG_ERROR, "%.*s%s",
+				  (int)b.len, (const char *)b.data,
+				  j->options->resume ? "; requests wait for it" : "");
+		buf_done(&b);
+	}
+}
+
 /* If a file cannot be read again later, its last contents stay in use. At the start there are
- * none. */
+ * none, and the endpoint cannot be used. After a restart it waits, since others must not suffer. */
 static int read_files(struct job *j)
 {
-	struct credentials_error e;
+	struct credentials_errors errors;
+	int ret = 0;
 
 	for (size_t i = 0; i < j->transfer_count; i++) {
-		const struct transfer *t = &j->transfers[i];
+		struct transfer *t = &j->transfers[i];
 
-		if (!credentials_refresh(&j->transfers[i].credentials, &e)) {
-			if (t->credentials.headers.n && !t->endpoint.tls && !t->endpoint.local)
-				log_warning("%s: the headers go over the network unencrypted; "
-					    "use https://",
-					    t->endpoint.name);
+		(void)credentials_refresh(&t->credentials, &errors);
+		credentials_check_pair(&t->credentials, &errors);
+		if (!errors.n && t->credentials.headers.n && !t->endpoint.tls &&
+		    !t->endpoint.local && !j->options->check)
+			log_warning("%s: the headers go over the network unencrypted; use https://",
+				    t->endpoint.name);
+		if (!errors.n)
 			continue;
-		}
-		if (e.line)
-			log_error("%s: line %u: %s", e.path, e.line, e.text);
-		else
-			log_error("%s: %s", e.path, e.text);
-		return -EINVAL;
+		say_errors(j, i, &errors);
+		t->said_credentials = true;
+		ret = j->options->resume ? 0 : -EINVAL;
 	}
-	return 0;
+	return ret;
 }
 
 static int open_spool(struct job *j)
@@ -108,11 +133,15 @@ static int open_spool(struct job *j)
 	const struct spool_owners owners = { .user = d->uid[DEPLOY_SEND],
 					     .first = by_launcher ? DEPLOY_IDS_BASE : 0,
 					     .last = by_launcher ? DEPLOY_IDS_LAST : 0 };
-	int r = spool_open(&j->spool, o->spool, &owners);
+	int r = spool_open(&j->spool, o->spool, &owners, true);
 
+	if (!r && by_launcher)
+		r = spool_may_take(&j->spool, o->spool, &owners);
 	if (r) {
-		log_error("--otlp-spool: %s: %s", o->spool, spool_error(r));
-		return r;
+		log_print(o->resume ? LOG_WARNING : LOG_ERROR, "--otlp-spool: %s: %s%s", o->spool,
+			  spool_error(r), o->resume ? "; requests wait in memory" : "");
+		spool_close(&j->spool);
+		return o->resume ? 0 : r;
 	}
 	if (by_launcher)
 		r = spool_hand_over(&j->spool, d->uid[DEPLOY_SEND], d->gid);
@@ -120,6 +149,26 @@ static int open_spool(struct job *j)
 		log_error("--otlp-spool: %s: cannot be given to user %u: %s; run as root with "
 			  "CAP_CHOWN, and name a local folder",
 			  o->spool, (unsigned)d->uid[DEPLOY_SEND], strerror(-r));
+	return r;
+}
+
+/* Checks the folder as a run will need it. */
+static int check_spool(const struct options *o)
+{
+	const struct spool_owners owners = { .user = geteuid(),
+					     .first = geteuid() ? 0 : DEPLOY_IDS_BASE,
+					     .last = geteuid() ? 0 : DEPLOY_IDS_LAST };
+	struct spool s = SPOOL_NONE;
+
+	if (!o->spool)
+		return 0;
+	int r = spool_open(&s, o->spool, &owners, false);
+
+	if (!r && !geteuid())
+		r = spool_may_take(&s, o->spool, &owners);
+	if (r)
+		log_error("--otlp-spool: %s: %s", o->spool, spool_error(r));
+	spool_close(&s);
 	return r;
 }
 
@@ -146,6 +195,28 @@ static int open_transfers(struct job *j, uint64_t memory_max)
 	if (r)
 		log_error("libcurl cannot be set up: %s; free memory on this host", strerror(-r));
 	return r;
+}
+
+int job_check(const struct options *o)
+{
+	static struct job j;
+	int r = 0;
+
+	j = (struct job){ .options = o, .spool = SPOOL_NONE, .lender = LENDER_NONE };
+	const int spool = check_spool(o);
+
+	for (size_t i = 0; !r && i < o->target_count; i++) {
+		if (o->targets[i].bad)
+			continue;
+		j.transfers[j.transfer_count].endpoint = o->targets[i].endpoint;
+		r = add_files(&j, &j.transfers[j.transfer_count++], &o->targets[i]);
+	}
+	if (!r)
+		r = start_lender(&j);
+	if (!r)
+		r = read_files(&j);
+	lender_end(&j.lender);
+	return r || spool || o->refused ? EXITS_USAGE : EXITS_DONE;
 }
 
 int job_open(struct job *j, const struct options *o, uint64_t memory_max)

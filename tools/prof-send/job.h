@@ -22,6 +22,10 @@ struct job {
 	struct confine confine;
 };
 
+/* For --check: checks the files that the options name, and logs every error. Opens no connection,
+ * and changes no file. EXITS_DONE or EXITS_USAGE. */
+int job_check(const struct options *o);
+
 /* Parts of main (exits.h), in this order. */
 /* Opens the spool and the files of the options. memory_max: limit in bytes of the requests in
  * memory, for all endpoints together. */

@@ -11,6 +11,7 @@
 #include "common/base/system/heap.h"
 #include "tools/prof-send/by_hand.h"
 #include "tools/prof-send/deployed.h"
+#include "tools/prof-send/job.h"
 #include "tools/prof-send/options.h"
 
 int main(int argc, char **argv)
@@ -26,5 +27,7 @@ int main(int argc, char **argv)
 	heap_setup();
 	/* Other services are modules, which libc would try to load after the sandbox is closed. */
 	__nss_configure_lookup("hosts", "files dns");
+	if (o.check)
+		return job_check(&o);
 	return o.deploy.run_dir ? deployed_run(&o) : by_hand_run(&o);
 }

@@ -40,8 +40,8 @@ static const char usage[] =
 	"      --otlp-drain SECONDS at the end, give up if no receiver takes a request for this\n"
 	"                           time (default 15); in a deployment, exit after this time\n"
 	"                           (default 5)\n"
-	"      --check              only check these options, open no file, and deliver\n"
-	"                           nothing\n"
+	"      --check              only check these options and the files that they name,\n"
+	"                           report every error, and deliver nothing\n"
 	"  -m, --memory SIZE        keep at most this much in memory (default 64M)\n"
 	"  -v, --verbose            log more\n"
 	"  -h, --help               print this help\n"
@@ -52,7 +52,9 @@ static const char usage[] =
 	"\n"
 	"In a deployment (see prof-send(1)):\n"
 	"  --run-dir DIR --ids GID:B:D:S:E:N --memory-limit SIZE --status-fd N --life-fd N\n"
-	"    [--with-metrics]\n" DEPLOY_USAGE "\n"
+	"    [--with-metrics] [--resume]\n" DEPLOY_USAGE
+	"    --resume: a restart; endpoints whose files cannot be used now have to wait\n"
+	"\n"
 	"Exit status: 0 all was delivered; 1 some was not; 2 bad usage.\n";
 
 enum {
@@ -68,6 +70,7 @@ enum {
 	OPTION_SPOOL_SIZE,
 	OPTION_DRAIN,
 	OPTION_CHECK,
+	OPTION_RESUME,
 };
 
 /* The endpoint that an option applies to: the last one, or all of them. */
@@ -137,6 +140,9 @@ static int take_option(struct options *o, const struct cmdline *c, int val)
 		return cmdline_size(c, SPOOL_LEAST, SPOOL_MOST, &o->spool_max);
 	case OPTION_DRAIN:
 		return take_seconds(c, &o->drain_ms);
+	case OPTION_RESUME:
+		o->resume = true;
+		return r;
 	case 'm':
 		return cmdline_size(c, MEMORY_LEAST, MEMORY_MOST, &o->memory_max);
 	default:
@@ -156,6 +162,17 @@ static const char *get(const char *name)
 static void complete(struct options_target *t, const struct options_target *all,
 		     const struct environment *e)
 {
+	static const char *const options[CREDENTIALS_FILES] = {
+		[CREDENTIALS_HEADERS] = "--otlp-header-file",
+		[CREDENTIALS_ROOTS] = "--otlp-ca",
+		[CREDENTIALS_CERTIFICATE] = "--otlp-cert",
+		[CREDENTIALS_KEY] = "--otlp-key",
+	};
+	static const char *const variables[CREDENTIALS_FILES] = {
+		[CREDENTIALS_ROOTS] = "OTEL_EXPORTER_OTLP_CERTIFICATE",
+		[CREDENTIALS_CERTIFICATE] = "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+		[CREDENTIALS_KEY] = "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+	};
 	const char *const paths[CREDENTIALS_FILES] = { [CREDENTIALS_ROOTS] = e->roots,
 						       [CREDENTIALS_CERTIFICATE] = e->certificate,
 						       [CREDENTIALS_KEY] = e->key };
@@ -164,10 +181,12 @@ static void complete(struct options_target *t, const struct options_target *all,
 	const bool own = t->path[CREDENTIALS_CERTIFICATE] || t->path[CREDENTIALS_KEY];
 
 	for (int i = 0; i < CREDENTIALS_FILES; i++) {
-		if (own && (i == CREDENTIALS_CERTIFICATE || i == CREDENTIALS_KEY))
+		t->by[i] = options[i];
+		if (t->path[i] || (own && (i == CREDENTIALS_CERTIFICATE || i == CREDENTIALS_KEY)))
 			continue;
-		if (!t->path[i])
-			t->path[i] = all->path[i] ? all->path[i] : paths[i];
+		t->path[i] = all->path[i] ? all->path[i] : paths[i];
+		if (!all->path[i])
+			t->by[i] = variables[i];
 	}
 	if (!t->path[CREDENTIALS_HEADERS])
 		t->headers = e->headers;
@@ -212,30 +231,44 @@ static const char *tls_option(const struct options_target *t)
 						  : NULL;
 }
 
-static int check_pairs(const struct options *o)
+static int check_pair(const struct options_target *t)
 {
-	for (size_t i = 0; i < o->target_count; i++) {
-		const char *const *path = o->targets[i].path;
-		const bool key = path[CREDENTIALS_KEY];
+	const char *const *path = t->path;
+	const bool key = path[CREDENTIALS_KEY];
 
-		if (key != !!path[CREDENTIALS_CERTIFICATE])
-			return cmdline_refuse_all(
-				"--otlp-%s: %s: needs --otlp-%s; give both", key ? "key" : "cert",
-				path[key ? CREDENTIALS_KEY : CREDENTIALS_CERTIFICATE],
-				key ? "cert" : "key");
-	}
+	if (key == !!path[CREDENTIALS_CERTIFICATE])
+		return EXITS_GO_ON;
+	return cmdline_refuse_all("--otlp-%s: %s: needs --otlp-%s; give both", key ? "key" : "cert",
+				  path[key ? CREDENTIALS_KEY : CREDENTIALS_CERTIFICATE],
+				  key ? "cert" : "key");
+}
+
+/* Refuses an endpoint that is given twice. */
+static int check_two(const struct options *o, const struct options_target *t)
+{
+	for (const struct options_target *i = o->targets; i < t; i++)
+		if (!i->bad && i->endpoint.key == t->endpoint.key)
+			return cmdline_refuse_all("--otlp: %s: is given twice; give it once",
+						  t->endpoint.name);
 	return EXITS_GO_ON;
 }
 
-static int check_two(const struct options *o)
+/* Completes one endpoint.  */
+static int complete_one(struct options *o, struct options_target *t, const struct environment *e,
+			const struct endpoint_how *variable)
 {
-	for (size_t i = 0; i < o->target_count; i++)
-		for (size_t k = 0; k < i; k++)
-			if (o->targets[i].endpoint.key == o->targets[k].endpoint.key)
-				return cmdline_refuse_all(
-					"--otlp: %s: is given twice; give it once",
-					o->targets[i].endpoint.name);
-	return EXITS_GO_ON;
+	const char *own = tls_option(t);
+
+	complete(t, &o->all, e);
+	int r = t->bad ? EXITS_USAGE : parse_target(t, variable);
+
+	if (r != EXITS_GO_ON)
+		return r;
+	if (own && !t->endpoint.tls)
+		return cmdline_refuse_all("--otlp-%s: %s uses no TLS; write https://", own,
+					  t->endpoint.name);
+	r = t->endpoint.tls ? check_pair(t) : EXITS_GO_ON;
+	return r == EXITS_GO_ON ? check_two(o, t) : r;
 }
 
 static int complete_all(struct options *o)
@@ -259,27 +292,35 @@ static int complete_all(struct options *o)
 	}
 	const char *option = tls_option(&o->all);
 	bool tls = false;
+	int ret = EXITS_GO_ON;
 
 	for (size_t i = 0; i < o->target_count; i++) {
 		struct options_target *t = &o->targets[i];
-		const char *own = tls_option(t);
+		const int r = complete_one(o, t, &e, by_variable ? &how : NULL);
 
-		complete(t, &o->all, &e);
-		const int r = parse_target(t, by_variable ? &how : NULL);
-
-		if (r != EXITS_GO_ON)
-			return r;
-		if (own && !t->endpoint.tls)
-			return cmdline_refuse_all("--otlp-%s: %s uses no TLS; write https://", own,
-						  t->endpoint.name);
-		tls |= t->endpoint.tls;
+		if (r != EXITS_GO_ON) {
+			t->bad = true;
+			ret = r;
+			if (!o->check)
+				return r;
+		}
+		/* The scheme of a bad endpoint is unknown. */
+		tls |= t->endpoint.tls || t->bad;
 	}
 	if (option && !tls)
 		return cmdline_refuse_all("--otlp-%s: no endpoint uses TLS; write https://",
 					  option);
-	const int r = check_pairs(o);
+	return ret;
+}
 
-	return r == EXITS_GO_ON ? check_two(o) : r;
+/* Whether --check is given, before the options are parsed. */
+static bool is_check(int argc, char **argv)
+{
+	bool is = false;
+
+	for (int i = 1; i < argc; i++)
+		is |= strcmp(argv[i], "--check") == 0;
+	return is;
 }
 
 int options_parse(int argc, char **argv, struct options *o)
@@ -297,6 +338,7 @@ int options_parse(int argc, char **argv, struct options *o)
 		{ "otlp-spool-size", required_argument, NULL, OPTION_SPOOL_SIZE },
 		{ "otlp-drain", required_argument, NULL, OPTION_DRAIN },
 		{ "check", no_argument, NULL, OPTION_CHECK },
+		{ "resume", no_argument, NULL, OPTION_RESUME },
 		{ "memory", required_argument, NULL, 'm' },
 		DEPLOY_OPTIONS,
 		CMDLINE_OPTIONS,
@@ -308,19 +350,19 @@ int options_parse(int argc, char **argv, struct options *o)
 			     .longs = longs,
 			     .argc = argc,
 			     .argv = argv };
-	bool check = false;
-
-	*o = (struct options){ .all = { .protocol = -1, .compress = -1 } };
+	*o = (struct options){ .check = is_check(argc, argv),
+			       .all = { .protocol = -1, .compress = -1 } };
 	deploy_init(&o->deploy);
 	for (int val = cmdline_next(&c); val != CMDLINE_END; val = cmdline_next(&c)) {
-		if (val == OPTION_CHECK) {
-			check = true;
-			continue;
-		}
-		const int r = val == CMDLINE_EXIT ? c.status : take_option(o, &c, val);
+		const int r = val == CMDLINE_EXIT   ? c.status
+			      : val == OPTION_CHECK ? EXITS_GO_ON
+						    : take_option(o, &c, val);
 
-		if (r != EXITS_GO_ON)
+		if (r == EXITS_GO_ON)
+			continue;
+		if (r != EXITS_USAGE || val == CMDLINE_EXIT || !o->check)
 			return r;
+		o->refused = current(o)->bad = true;
 	}
 	if (optind < argc)
 		return cmdline_refuse_all("%s: not an option; requests come on standard input, "
@@ -334,11 +376,18 @@ int options_parse(int argc, char **argv, struct options *o)
 	if (o->deploy.run_dir && o->deploy.ids_given && !o->deploy.send_given)
 		return cmdline_refuse_all("--ids: has no user of prof-send; give "
 					  "GID:BPF:DELTAS:SYMD:EXPORT:SEND");
-	if (o->spool_max && !o->spool)
-		return cmdline_refuse_all("--otlp-spool-size: needs --otlp-spool, the folder");
+	if (o->spool_max && !o->spool) {
+		(void)cmdline_refuse_all("--otlp-spool-size: needs --otlp-spool, the folder");
+		if (!o->check)
+			return EXITS_USAGE;
+		o->refused = true;
+	}
 	if (!o->spool_max)
 		o->spool_max = SPOOL_DEFAULT;
 	const int r = complete_all(o);
 
-	return r == EXITS_GO_ON && check ? EXITS_DONE : r;
+	if (r != EXITS_USAGE || !o->check)
+		return r;
+	o->refused = true;
+	return EXITS_GO_ON;
 }

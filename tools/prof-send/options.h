@@ -20,12 +20,17 @@ struct options_target {
 	int compress;	     /* 0, 1; -1: not given */
 	unsigned timeout_ms; /* of one attempt; 0: not given */
 	const char *path[CREDENTIALS_FILES];
-	const char *headers; /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
+	const char *by[CREDENTIALS_FILES]; /* names of the options or variables with the paths */
+	bool bad;			   /* an option of it was refused */
+	const char *headers;		   /* OTEL_EXPORTER_OTLP_HEADERS; NULL: none */
 	struct endpoint endpoint;
 };
 
 struct options {
 	struct deploy deploy;
+	bool check;   /* only check the options and the files that they name */
+	bool refused; /* with `check`: an option was refused */
+	bool resume;  /* a restart: endpoints whose files cannot be used have to wait */
 	struct options_target all, targets[OPTIONS_ENDPOINTS];
 	size_t target_count;
 	const char *spool; /* NULL: none */
@@ -34,7 +39,8 @@ struct options {
 	uint64_t drain_ms;   /* how long to deliver waiting requests at the end; 0: not given */
 };
 
-/* A part of main (exits.h). */
+/* A part of main (exits.h). With --check it logs all errors, sets
+ * `refused`, and goes on if it can. */
 int options_parse(int argc, char **argv, struct options *o);
 
 #endif

@@ -22,7 +22,7 @@ static const struct spool_owners owners = { .user = 0 };
 static void make_folder(void)
 {
 	cr_assert(mkdtemp(folder) != NULL);
-	cr_assert_eq(spool_open(&spool, folder, &owners), 0);
+	cr_assert_eq(spool_open(&spool, folder, &owners, true), 0);
 }
 
 static void remove_folder(void)
@@ -231,17 +231,17 @@ Test(queue, a_spool_of_others_is_refused)
 {
 	struct spool again = SPOOL_NONE;
 
-	cr_assert_eq(spool_open(&again, folder, &owners), SPOOL_IN_USE);
+	cr_assert_eq(spool_open(&again, folder, &owners, true), SPOOL_IN_USE);
 	spool_close(&spool);
 	cr_assert_eq(chmod(folder, 0770), 0);
-	cr_assert_eq(spool_open(&again, folder, &owners), SPOOL_OPEN_TO_OTHERS);
+	cr_assert_eq(spool_open(&again, folder, &owners, true), SPOOL_OPEN_TO_OTHERS);
 	cr_assert_eq(chmod(folder, 0700), 0);
 	if (geteuid() == 0) {
 		cr_assert_eq(chown(folder, 4242, (gid_t)-1), 0);
-		cr_assert_eq(spool_open(&again, folder, &owners), SPOOL_OPEN_TO_OTHERS);
+		cr_assert_eq(spool_open(&again, folder, &owners, true), SPOOL_OPEN_TO_OTHERS);
 		const struct spool_owners earlier = { .first = 4240, .last = 4250 };
 
-		cr_assert_eq(spool_open(&again, folder, &earlier), 0);
+		cr_assert_eq(spool_open(&again, folder, &earlier, true), 0);
 		spool_close(&again);
 	}
 }

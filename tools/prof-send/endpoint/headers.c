@@ -195,6 +195,18 @@ void headers_hide(const struct headers *h, char *text)
 	}
 }
 
+const char *headers_list_error(int verdict)
+{
+	switch (verdict) {
+	case HEADERS_NO_COLON:
+		return "is not a header; write name=value,name=value";
+	case HEADERS_NAME:
+		return "has no valid name; write name=value,name=value";
+	default:
+		return headers_error(verdict);
+	}
+}
+
 const char *headers_error(int verdict)
 {
 	switch (verdict) {

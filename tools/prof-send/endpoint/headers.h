@@ -44,7 +44,8 @@ void headers_done(struct headers *h);
 const char *headers_get(const struct headers *h, size_t i);
 /* Replaces header values in a server's message by asterisks: the server may repeat them. */
 void headers_hide(const struct headers *h, char *text);
-/* A "reason; remedy". Static storage. */
+/* A "reason; remedy", for a line of a file or an element of a list. Static storage. */
 const char *headers_error(int verdict);
+const char *headers_list_error(int verdict);
 
 #endif

@@ -25,11 +25,16 @@ static void note(struct watched *w, const struct stat *st)
 	w->ctime_ns = clock_timespec_ns(st->st_ctim);
 }
 
+static void forget(uint8_t *data, size_t len)
+{
+	if (data)
+		explicit_bzero(data, len);
+	free(data);
+}
+
 static void take(struct watched *w, uint8_t *data, size_t len)
 {
-	if (w->data)
-		explicit_bzero(w->data, w->len);
-	free(w->data);
+	forget(w->data, w->len);
 	w->data = data;
 	w->len = len;
 }
@@ -49,6 +54,11 @@ static int read_again(struct watched *w, int fd)
 
 	if (r)
 		return r;
+	w->verdict = w->check ? w->check((struct span){ .data = data, .len = len }) : 0;
+	if (w->verdict) {
+		forget(data, len);
+		return WATCHED_REFUSED;
+	}
 	take(w, data, len);
 	note(w, &st);
 	return WATCHED_CHANGED;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static bool may_own(const struct spool_owners *o, uid_t uid)
 	       (o->last && uid >= o->first && uid <= o->last);
 }
 
-int spool_open(struct spool *s, const char *path, const struct spool_owners *owners)
+int spool_open(struct spool *s, const char *path, const struct spool_owners *owners, bool lock)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -32,7 +33,7 @@ int spool_open(struct spool *s, const char *path, const struct spool_owners *own
 		r = -errno;
 	else if (!may_own(owners, st.st_uid) || (st.st_mode & (S_IWGRP | S_IWOTH)))
 		r = SPOOL_OPEN_TO_OTHERS;
-	else if (flock(fd, LOCK_EX | LOCK_NB))
+	else if (lock && flock(fd, LOCK_EX | LOCK_NB))
 		r = errno == EWOULDBLOCK ? SPOOL_IN_USE : -errno;
 	if (r)
 		fd_close(&fd);
@@ -54,6 +55,62 @@ static DIR *open_names(const struct spool *s)
 	if (!d && fd >= 0)
 		close(fd);
 	return d;
+}
+
+/* Whether the folder, or one of those above it, is the system's. */
+static bool is_of_system(const struct stat *folder, const char *path)
+{
+	static const char *const places[] = {
+		"/",	     "/home",	   "/lib32",	"/media",	"/mnt",	      "/opt",
+		"/root",     "/run",	   "/srv",	"/tmp",		"/var",	      "/var/cache",
+		"/var/lib",  "/var/local", "/var/log",	"/var/opt",	"/var/spool", "/var/tmp",
+		"/run/lock", "/var/crash", "/var/mail", "/var/backups",
+	};
+	static const char *const trees[] = { "/bin",  "/boot", "/dev", "/etc", "/lib",
+					     "/proc", "/sbin", "/sys", "/usr" };
+	char real[PATH_MAX];
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (!stat(places[i], &st) && st.st_dev == folder->st_dev &&
+		    st.st_ino == folder->st_ino)
+			return true;
+	if (!realpath(path, real))
+		return false;
+	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+		const size_t n = strlen(trees[i]);
+
+		if (strncmp(real, trees[i], n) == 0 && (real[n] == '/' || !real[n]))
+			return true;
+	}
+	return false;
+}
+
+int spool_may_take(const struct spool *s, const char *path, const struct spool_owners *owners)
+{
+	struct stat st;
+	uint64_t key, serial;
+	bool part;
+	int r = 0;
+
+	if (fstat(s->folder, &st))
+		return -errno;
+	if (is_of_system(&st, path))
+		return SPOOL_SYSTEM;
+	if (owners->last && st.st_uid >= owners->first && st.st_uid <= owners->last)
+		return 0;
+	DIR *d = open_names(s);
+
+	if (!d)
+		return -errno;
+	for (struct dirent *e = readdir(d); e && !r; e = readdir(d))
+		/* A new file system has a lost+found. */
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    strcmp(e->d_name, "lost+found") != 0 &&
+		    !spoolfile_parse_name(e->d_name, &key, &serial, &part))
+			r = SPOOL_FOREIGN;
+	closedir(d);
+	return r;
 }
 
 int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid)
@@ -275,6 +332,12 @@ const char *spool_error(int r)
 	switch (r) {
 	case SPOOL_OPEN_TO_OTHERS:
 		return "others may write to it; give it to the user of prof-send, with mode 700";
+	case SPOOL_SYSTEM:
+		return "is a folder of the system; make a folder for the spool alone, with mode "
+		       "700";
+	case SPOOL_FOREIGN:
+		return "holds files that are not prof-send's; name an empty folder, which profpipe "
+		       "gives to the user of prof-send";
 	case SPOOL_IN_USE:
 		return "another prof-send uses it; name another folder";
 	case -ENOENT:

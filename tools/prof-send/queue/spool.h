@@ -14,7 +14,7 @@
 #include "tools/prof-send/queue/spoolfile.h"
 
 struct spool {
-	int folder; /* locked; -1: there is no spool */
+	int folder; /* -1: there is no spool */
 };
 #define SPOOL_NONE \
 	(struct spool) \
@@ -41,6 +41,8 @@ enum spool_verdict {
 	SPOOL_OPEN_TO_OTHERS = 1, /* other users own the folder or may write to it */
 	SPOOL_IN_USE = 2,	  /* another prof-send uses it */
 	SPOOL_DAMAGED = 3,	  /* the file is torn, forged or gone */
+	SPOOL_SYSTEM = 4,	  /* it is a folder of the system */
+	SPOOL_FOREIGN = 5,	  /* it holds something that is not prof-send's */
 };
 
 /* The users who may own the folder, in addition to root and the caller. */
@@ -48,8 +50,12 @@ struct spool_owners {
 	uid_t user;	   /* of this prof-send */
 	uid_t first, last; /* users of earlier runs, which no other program uses; both 0: none */
 };
-/* Opens and locks the folder. 0, enum spool_verdict, -errno. */
-int spool_open(struct spool *s, const char *path, const struct spool_owners *owners);
+/* Opens the folder, and locks it unless this is only a check. 0, enum spool_verdict, -errno. */
+int spool_open(struct spool *s, const char *path, const struct spool_owners *owners, bool lock);
+/* Whether the folder may be given to another user: it is not one of the system's, and it is empty,
+ * holds only files of prof-send, or was given to an earlier run. path: of the folder. Returns 0,
+ * SPOOL_SYSTEM, SPOOL_FOREIGN or -errno. */
+int spool_may_take(const struct spool *s, const char *path, const struct spool_owners *owners);
 /* Gives the folder and our files in it to this user. Root calls it before it becomes that user.
  * Returns 0 or -errno. */
 int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid);
@@ -61,7 +67,7 @@ int spool_write(const struct spool *s, uint64_t key, uint64_t serial, const stru
 /* Returns 0, SPOOL_DAMAGED or -errno. The caller drops *ret. */
 int spool_read(const struct spool *s, uint64_t key, uint64_t serial, struct request **ret);
 void spool_remove(const struct spool *s, uint64_t key, uint64_t serial);
-/* The "reason; remedy" for a result of spool_open. Static storage. */
+/* The "reason; remedy" for a result of spool_open or spool_may_take. Static storage. */
 const char *spool_error(int r);
 
 #endif

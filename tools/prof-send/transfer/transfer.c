@@ -274,25 +274,32 @@ void transfer_close(struct transfer *t)
 
 static void refresh_credentials(struct transfer *t)
 {
-	struct credentials_error e;
+	struct credentials_errors e;
+	struct buf b = BUF_INIT(0);
 
 	if (!credentials_refresh(&t->credentials, &e)) {
-		t->said_credentials = false;
+		if (t->said_unusable)
+			log_warning("%s: its files can be used again", t->endpoint.name);
+		t->said_credentials = t->said_unusable = false;
 		return;
 	}
-	if (t->said_credentials)
-		return;
+	t->said_unusable |= !credentials_are_usable(&t->credentials);
+	if (!t->said_credentials && credentials_print(&b, &e.list[0]) == 0)
+		log_warning("%.*s; %s", (int)b.len, (const char *)b.data,
+			    t->said_unusable ? "requests wait for it"
+					     : "the last contents are still used");
 	t->said_credentials = true;
-	if (e.line)
-		log_warning("%s: line %u: %s; the last contents are still used", e.path, e.line,
-			    e.text);
-	else
-		log_warning("%s: %s; the last contents are still used", e.path, e.text);
+	buf_done(&b);
 }
 
+enum transfer_verdict { TRANSFER_NO_CREDENTIALS = 1 };
+
+/* Returns 0, enum transfer_verdict, -EBADMSG or -ENOMEM. */
 static int prepare(struct transfer *t)
 {
 	refresh_credentials(t);
+	if (!credentials_are_usable(&t->credentials))
+		return TRANSFER_NO_CREDENTIALS;
 	t->easy = curl_easy_init();
 	int r = t->easy ? set_endpoint(t) : -ENOMEM;
 
@@ -349,6 +356,11 @@ bool transfer_begin(struct transfer *t, uint64_t now_ns)
 		return false;
 	}
 	wait_before_next(t, 0);
+	if (r == TRANSFER_NO_CREDENTIALS) {
+		snprintf(t->failing, sizeof(t->failing), "a file of its options cannot be used");
+		queue_again(&t->queue);
+		return false;
+	}
 	if (++t->lacks < LACKS_MOST) {
 		queue_again(&t->queue);
 		return false;

@@ -48,7 +48,8 @@ struct transfer {
 	bool said_failing;	      /* the user was told that it fails */
 	char failing[ANSWER_WHY_MAX]; /* why the last attempt failed; empty: it did not */
 	uint64_t said_ns;	      /* when the user was last told of a lost request */
-	bool said_credentials;	      /* the user was told that a file cannot be read */
+	bool said_credentials;	      /* the user was told that a file cannot be used, */
+	bool said_unusable;	      /* and there are no earlier contents of it */
 	bool said_spool;	      /* the user was told that the spool does not take requests */
 };
 
