@@ -145,26 +145,51 @@ def test_each_error_of_a_file_has_its_line(tmp_path):
         "10: mode: \\x1b[2J: not a mode; give one to three octal digits, as 640"]]
 
 
-@pytest.mark.parametrize("lines,line", [
-    (["frequency = 20", "otlp = htp://x:1"], "2: otlp: htp://x:1: has neither http:// nor"),
-    (["otlp = http://127.0.0.1:1", "otlp-key = /no/key"], "2: otlp-key: "),
-])
-def test_prof_send_checks_its_own_settings(tmp_path, lines, line):
+X = "otlp = http://x:1"
+TLS = "otlp = https://x:1"
+
+
+@pytest.mark.parametrize("lines,errors", [
+    (["frequency = 20", "otlp = htp://x:1"], ["2: otlp: htp://x:1: has neither http:// nor"]),
+    ([X, "otlp-key = /no/key"], ["2: otlp-key: "]),
+    (["cpu = 8191"], ["1: cpu: 8191: there is no such cpu"]),
+    (["", "descendants = yes"], ["2: descendants: needs --pid"]),
+    (["otlp-protocol = grpc"], ["1: otlp-protocol: needs --otlp"]),
+    (["output = x.html"], ["1: output: x.html: its format, html, is written at the end"]),
+    (["output-dir = .", "output = a.otlp"], ["1: output-dir: not together with --output"]),
+    (["rotate = 1h", "output = a.otlp"], ["1: rotate: needs --output-dir"]),
+    ([X, "format = html"], ["2: format: html: has no output"]),
+    (["otlp = ftp://x", "window = 0", "descendants = yes", "otlp = http://u:p@h", X,
+      "otlp = http://x:99999"],
+     ["2: window: ", "3: descendants: ", "1: otlp: ftp://x: ", "4: otlp: endpoint 2: the URL has a",
+      "6: otlp: http://x:99999: is not a URL"]),
+    ([TLS, "otlp-header-file = open", "otlp-ca = a.conf", "otlp-spool = /etc", "otlp = http://y",
+      "otlp-header-file = none", "output = none/a.otlp"],
+     ["7: output: none/a.otlp: No such file", "4: otlp-spool: /etc: is a folder of the system",
+      "2: otlp-header-file: open: others can read it", "3: otlp-ca: a.conf: has no valid cert",
+      "6: otlp-header-file: none: does not exist"]),
+    (["output-dir = none"], ["1: output-dir: none: No such file or directory"]),
+], ids=lambda x: x[0][:30])
+def test_check_names_each_error_that_would_stop_the_run(tmp_path, lines, errors):
     f = tmp_path / "a.conf"
     f.write_text("\n".join(lines))
-    p = profpipe("run", "--check", f)
-    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", 1), p.stderr
-    assert p.stderr.startswith(f"profpipe: error: {f}:{line}"), p.stderr
+    (tmp_path / "open").write_text("a: b")
+    (tmp_path / "open").chmod(0o644)
+    p = profpipe("run", "--check", f, cwd=tmp_path)
+    assert (p.returncode, p.stdout, p.stderr.count("\n")) == (2, "", len(errors)), p.stderr
+    for said, line in zip(p.stderr.splitlines(), errors, strict=True):
+        assert said.startswith(f"profpipe: error: {f}:{line}"), p.stderr
 
 
 REFUSED = [
     ([], "--otlp: missing; name a receiver, a folder with --output-dir, or an output with -o"),
     (["--output-dir", "x", "-o", "y"], "--output-dir: not together with --output; "),
     (["--output-dir", "x", "-f", "stream"], "--format: stream: has one beginning and one end; "),
-    (["-o", "x.otlp", "--keep", "3"], "--rotate, --keep, --keep-size: need --output-dir"),
+    (["-o", "x.otlp", "--keep", "3"], "--keep: needs --output-dir"),
     (["--output-dir", "x", "--rotate", "0.5s"], "--rotate: 0.5s: out of range; give 1s to 24h"),
     (["--output-dir", "x", "--keep-size", "1K"], "--keep-size: 1K: "),
-    (["-o", "x.pb.gz"], "--format: pprof: is written at the end, and run has none; "),
+    (["-o", "x.pb.gz"], "--output: x.pb.gz: its format, pprof, is written at the end, "),
+    (["-o", "x.otlp", "-f", "pprof"], "--format: pprof: is written at the end, and run has "),
     (["x"], "x: not an option; "),
     (["--check", "a", "--settings", "b"], "--check: not together with --settings; "),
     (["--settings", "a", "--settings", "b"], "--settings: b: "),

@@ -204,7 +204,9 @@ static void complete(struct options_target *t, const struct options_target *all,
 						: TIMEOUT_MS;
 }
 
-static int parse_target(struct options_target *t, const struct endpoint_how *variable)
+/* number: of the endpoint, from 1 on. */
+static int parse_target(struct options_target *t, size_t number,
+			const struct endpoint_how *variable)
 {
 	struct endpoint_how how = { .protocol = (enum endpoint_protocol)t->protocol };
 
@@ -216,7 +218,8 @@ static int parse_target(struct options_target *t, const struct endpoint_how *var
 
 	/* Do not log the text, which may contain a password. */
 	if (r == ENDPOINT_CREDENTIALS || r == ENDPOINT_QUERY)
-		return cmdline_refuse_all("--otlp: the URL %s", endpoint_error(r));
+		return cmdline_refuse_all("--otlp: endpoint %zu: the URL %s", number,
+					  endpoint_error(r));
 	if (r)
 		return cmdline_refuse_all("--otlp: %s: %s", t->text, endpoint_error(r));
 	return EXITS_GO_ON;
@@ -260,7 +263,7 @@ static int complete_one(struct options *o, struct options_target *t, const struc
 	const char *own = tls_option(t);
 
 	complete(t, &o->all, e);
-	int r = t->bad ? EXITS_USAGE : parse_target(t, variable);
+	int r = t->bad ? EXITS_USAGE : parse_target(t, (size_t)(t - o->targets) + 1, variable);
 
 	if (r != EXITS_GO_ON)
 		return r;

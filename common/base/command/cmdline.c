@@ -18,6 +18,11 @@
 #define PID_MAX (1u << 22)
 #define SECONDS_MAX 1e9
 
+static struct {
+	cmdline_place *place;
+	void *ctx;
+} placing;
+
 /* Returns the option with this value, or the final empty entry of `longs`. */
 static const struct option *find(const struct cmdline *c, int val)
 {
@@ -63,8 +68,19 @@ int cmdline_refuse_all(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	log_error("%s", text);
+	const char *at = placing.place ? placing.place(placing.ctx, text) : NULL;
+
+	if (at)
+		log_error("%s: %s", at, text + 2);
+	else
+		log_error("%s", text);
 	return EXITS_USAGE;
+}
+
+void cmdline_set_place(cmdline_place *place, void *ctx)
+{
+	placing.place = place;
+	placing.ctx = ctx;
 }
 
 /* Refuses what getopt_long does not accept: a '?' or ':' result. */

@@ -83,5 +83,10 @@ int cmdline_word(const struct cmdline *c, const char *const *words, size_t n, si
 int cmdline_refuse(const struct cmdline *c, const char *why);
 /* Refuses the whole command line with this message. Returns EXITS_USAGE. */
 int cmdline_refuse_all(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Options may also come from a file. For a message that begins with "--NAME: ", returns where the
+ * option was set, as "FILE:LINE", borrowed until the next call; NULL: on the command line. */
+typedef const char *cmdline_place(void *ctx, const char *message);
+/* From now on, cmdline_refuse_all asks this function; NULL: none. */
+void cmdline_set_place(cmdline_place *place, void *ctx);
 
 #endif

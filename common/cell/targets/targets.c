@@ -138,7 +138,8 @@ static int take_cpus(struct targets *t, const struct cmdline *c)
 		const int cpu = cpulist_beyond(&these, &all);
 
 		if (cpu >= 0) {
-			log_error("--cpu: %d: there is no such cpu; see " CPUS "possible", cpu);
+			(void)cmdline_refuse_all(
+				"--cpu: %d: there is no such cpu; see " CPUS "possible", cpu);
 			return EXITS_FAILED;
 		}
 	}

@@ -115,7 +115,7 @@ static int check_pid(const char *option, uint32_t pid)
 {
 	if (is_process(pid))
 		return EXITS_GO_ON;
-	log_error("--%s: %u: there is no such process; see `ps -e`", option, pid);
+	(void)cmdline_refuse_all("--%s: %u: there is no such process; see `ps -e`", option, pid);
 	return EXITS_FAILED;
 }
 

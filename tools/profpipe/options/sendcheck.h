@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include "tools/profpipe/options/otlp.h"
 
-#define SENDCHECK_TEXT 1024
+#define SENDCHECK_TEXT 16384
 enum sendcheck_verdict { SENDCHECK_REFUSED = 1 };
-/* Returns 0; SENDCHECK_REFUSED, with prof-send's reason and remedy as "--otlp: x: …"; or -errno if
- * prof-send cannot be run. */
+/* Waits at most some seconds. Returns 0; SENDCHECK_REFUSED, with a line for each error, with reason
+ * and remedy, as "--otlp: x: …"; or -errno if prof-send cannot be run. */
 int sendcheck_run(const struct otlp_words *o, char ret[static SENDCHECK_TEXT]);
 
 #endif

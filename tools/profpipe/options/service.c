@@ -4,10 +4,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "common/base/bytes/buf.h"
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
@@ -262,8 +265,9 @@ static int unread(const char *path, int r)
 	return EXITS_FAILED;
 }
 
-/* Takes the file's settings. A part of main. */
-static int take_file(struct service *s, struct options_choice *choice)
+/* Takes the file's settings. A part of main. *ret_errors: the number of errors in a file that could
+ * be read. */
+static int take_file(struct service *s, struct options_choice *choice, unsigned *ret_errors)
 {
 	struct errors e = { .path = s->path };
 	uint8_t *text = NULL;
@@ -280,27 +284,45 @@ static int take_file(struct service *s, struct options_choice *choice)
 		return unread(s->path, r);
 	for (size_t i = 0; i < s->file.count; i++)
 		take_setting(s, choice, &s->file.list[i], &e);
+	*ret_errors = e.count;
 	return e.count ? EXITS_USAGE : EXITS_GO_ON;
 }
 
 /* --- both --- */
 
-/* Returns the setting to which prof-send's message "--otlp-key: VALUE: …" refers; NULL: it is not
- * in the file. */
+/* Returns the setting to which a message "--key: VALUE: …" refers; NULL: it is not in the file. */
 static const struct setting *meant(const struct service *s, const char *text)
 {
 	const struct setting *ret = NULL;
 	const size_t n = strcspn(text, ":");
+	unsigned number = 0, k = 0;
 
+	/* prof-send does not repeat a URL that contains a secret. */
+	(void)sscanf(text + n, ": endpoint %u: ", &number);
 	for (size_t i = 0; i < s->file.count && strncmp(text, "--", 2) == 0; i++) {
 		const struct setting *at = &s->file.list[i];
+		const struct option *o = key_of(at->key);
 
-		if (strlen(at->key) != n - 2 || strncmp(at->key, text + 2, n - 2) != 0)
+		if (!o || s->given[o - longs] || strlen(at->key) != n - 2 ||
+		    strncmp(at->key, text + 2, n - 2) != 0)
 			continue;
-		if (!ret || strstr(text + n, at->value))
+		if (!ret || ++k == number - 1 || strstr(text + n, at->value))
 			ret = at;
 	}
 	return ret;
+}
+
+/* A cmdline_place. ctx: the service. */
+static const char *place_of(void *ctx, const char *message)
+{
+	static char place[PLACE];
+	const struct service *s = ctx;
+	const struct setting *at = s->path ? meant(s, message) : NULL;
+
+	if (!at)
+		return NULL;
+	snprintf(place, sizeof(place), "%s:%u", s->path, at->line);
+	return place;
 }
 
 /* Checks by prof-send what only prof-send understands. */
@@ -319,11 +341,11 @@ static int check_delivery(const struct service *s)
 			  strerror(-r));
 		return EXITS_FAILED;
 	}
-	const struct setting *at = meant(s, text);
+	char *save = NULL;
 
-	if (at)
-		return cmdline_refuse_all("%s:%u: %s", s->path, at->line, text + 2);
-	return cmdline_refuse_all("%s", text);
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		(void)cmdline_refuse_all("%s", line);
+	return EXITS_USAGE;
 }
 
 /* Whether the command line or the file has the option. */
@@ -341,43 +363,122 @@ static bool has(const struct service *s, int val)
 	return false;
 }
 
+/* The status of two checks. */
+static int both(int one, int other)
+{
+	return one == EXITS_GO_ON ? other : one;
+}
+
 static int check_folder(struct options *o, struct options_choice *choice)
 {
+	int r = EXITS_GO_ON;
+
 	if (o->output)
-		return cmdline_refuse_all("--output-dir: not together with --output; give one");
+		r = cmdline_refuse_all("--output-dir: not together with --output; give one");
 	if (!choice->format_given)
 		o->format = FORMAT_PPROF;
 	if (o->format == FORMAT_STREAM)
-		return cmdline_refuse_all("--format: stream: has one beginning and one end; give "
-					  "a file with -o in place of --output-dir");
-	return otlp_check(&o->otlp);
+		r = cmdline_refuse_all("--format: stream: has one beginning and one end; give a "
+				       "file with -o in place of --output-dir");
+	return both(r, otlp_check(&o->otlp));
 }
 
-/* Refuses formats that are written at their end: a service has no end. */
-static int check_output(struct service *s, struct options_choice *choice)
+/* Refuses options that only a folder can have. */
+static int check_folder_options(const struct service *s)
+{
+	static const struct {
+		int val;
+		const char *name;
+	} options[] = { { OPTION_ROTATE, "rotate" },
+			{ OPTION_KEEP, "keep" },
+			{ OPTION_KEEP_SIZE, "keep-size" } };
+	int r = EXITS_GO_ON;
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (has(s, options[i].val))
+			r = cmdline_refuse_all("--%s: needs --output-dir", options[i].name);
+	return r;
+}
+
+/* Refuses formats that are written at their end: a service has no end. may_lack: an output may be
+ * missing. */
+static int check_output(struct service *s, struct options_choice *choice, bool may_lack)
 {
 	struct options *o = &s->options;
 
 	if (o->output_dir)
 		return check_folder(o, choice);
-	if (has(s, OPTION_ROTATE) || has(s, OPTION_KEEP) || has(s, OPTION_KEEP_SIZE))
-		return cmdline_refuse_all("--rotate, --keep, --keep-size: need --output-dir");
-	/* A settings file for all hosts may leave the output to the command line of each host. */
-	if (!o->output && !o->otlp.endpoints && s->check)
-		return otlp_check(&o->otlp);
+	int r = check_folder_options(s);
+
+	if (!o->output && !o->otlp.endpoints && may_lack)
+		return both(r, otlp_check(&o->otlp));
 	if (!o->output && !o->otlp.endpoints)
-		return cmdline_refuse_all("--otlp: missing; name a receiver, a folder with "
-					  "--output-dir, or an output with -o");
+		return both(r, cmdline_refuse_all("--otlp: missing; name a receiver, a folder with "
+						  "--output-dir, or an output with -o"));
 	if (o->output && strcmp(o->output, "-") == 0 && !choice->format_given) {
 		o->format = FORMAT_OTLP;
 		choice->format_given = true;
 	}
-	const int r = options_choose_format(o, choice, o->output);
+	const int format = options_choose_format(o, choice, o->output);
 
-	if (r == EXITS_GO_ON && !format_streams(o->format))
-		return cmdline_refuse_all("--format: %s: is written at the end, and run has none; "
-					  "give otlp, stream or text",
-					  format_names[o->format]);
+	if (format != EXITS_GO_ON || format_streams(o->format))
+		return both(r, format);
+	return both(r, choice->format_given
+			       ? cmdline_refuse_all("--format: %s: is written at the end, and run "
+						    "has none; give otlp, stream or text",
+						    format_names[o->format])
+			       : cmdline_refuse_all("--output: %s: its format, %s, is written at "
+						    "the end, and run has none; use the ending "
+						    ".otlp, .prof or .txt",
+						    o->output, format_names[o->format]));
+}
+
+/* Whether the outputs can be made. The run finds out by itself. */
+static int check_places(const struct options *o)
+{
+	char copy[PATH_MAX];
+	const char *folder = o->output_dir;
+	struct stat st;
+	int e = 0;
+
+	if (!folder && o->output && strcmp(o->output, "-") != 0 && strlen(o->output) < PATH_MAX) {
+		memcpy(copy, o->output, strlen(o->output) + 1);
+		folder = dirname(copy);
+	}
+	if (!folder)
+		return EXITS_GO_ON;
+	if (stat(folder, &st))
+		e = errno;
+	else if (!S_ISDIR(st.st_mode))
+		e = ENOTDIR;
+	else if (access(folder, W_OK))
+		e = errno;
+	if (!e)
+		return EXITS_GO_ON;
+	return cmdline_refuse_all("--%s: %s: %s; name a folder that you can write to",
+				  o->output_dir ? "output-dir" : "output",
+				  o->output_dir ? o->output_dir : o->output, strerror(e));
+}
+
+/* Checks what concerns more than one option. With a settings file, every error is logged, else only
+ * the first one. r: the status so far. */
+static int check_all(struct service *s, struct options_choice *choice, int r)
+{
+	const bool goes_on = s->path;
+
+	r = both(r, sampling_check(&s->options.sampling));
+	/* With --check, a settings file for all hosts may name targets that only other hosts
+	 * have. */
+	if ((r == EXITS_GO_ON || goes_on) && !s->check)
+		r = both(r, options_check_targets(&s->options.sampling.targets));
+	if (r == EXITS_GO_ON || goes_on)
+		/* A settings file for all hosts may leave the output to the command line of each
+		 * host, and the line of the output may have an error. */
+		r = both(r, check_output(s, choice, s->check || r != EXITS_GO_ON));
+	if (s->check)
+		r = both(r, check_places(&s->options));
+	if (r == EXITS_GO_ON || goes_on)
+		r = both(r, check_delivery(s));
 	return r;
 }
 
@@ -397,20 +498,15 @@ int service_parse(int argc, char **argv, struct service *ret)
 					      .keep_bytes = KEEP_BYTES_DEFAULT },
 				 .argc = argc,
 				 .argv = argv };
+	unsigned errors = 0;
 	int r = take_line(ret, &choice);
 
+	cmdline_set_place(place_of, ret);
 	if (r == EXITS_GO_ON && ret->path)
-		r = take_file(ret, &choice);
-	if (r == EXITS_GO_ON)
-		r = sampling_check(&ret->options.sampling);
-	/* With --check, a settings file for all hosts may name targets that only other hosts
-	 * have. */
-	if (r == EXITS_GO_ON && !ret->check)
-		r = options_check_targets(&ret->options.sampling.targets);
-	if (r == EXITS_GO_ON)
-		r = check_output(ret, &choice);
-	if (r == EXITS_GO_ON)
-		r = check_delivery(ret);
+		r = take_file(ret, &choice, &errors);
+	if (r == EXITS_GO_ON || errors)
+		r = check_all(ret, &choice, r);
+	cmdline_set_place(NULL, NULL);
 	if (r == EXITS_GO_ON && ret->check) {
 		printf("%s: %zu settings, all valid\n", ret->path, ret->file.count);
 		r = stdfds_flush();
