@@ -23,6 +23,7 @@ struct metrics_tool {
 };
 struct metrics_word {
 	uint64_t magic;
+	uint64_t send_failed;	       /* 1: prof-send keeps ending, so nothing is sent */
 	uint64_t sampling;	       /* 1: prof-bpf is sampling; 0: it is not, or pauses */
 	uint64_t samples;	       /* that prof-bpf took */
 	uint64_t written;	       /* samples that reached prof-export */

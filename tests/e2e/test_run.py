@@ -328,6 +328,49 @@ def test_a_replaced_file_of_names_is_followed(tmp_path):
         assert m and int(m[1]) == int(m[3]) == len(a.taken) + len(b.taken), said
 
 
+def test_delivery_returns_after_any_failure_of_prof_send(tmp_path):
+    """A file that became bad stops only its own endpoint. A prof-send that keeps ending is started
+    again at SIGHUP."""
+    token, port = tmp_path / "token", spare_port()
+    token.write_text("authorization: one\n")
+    token.chmod(0o600)
+    with spinner() as pid, GrpcReceiver() as a, GrpcReceiver() as b:
+        lines = [*GOOD, f"pid = {pid}", f"metrics = 127.0.0.1:{port}", f"otlp = {a.url}",
+                 f"otlp-header-file = {token}"]
+        with Service(tmp_path, lines) as s:
+            assert a.wait(1), s.said()
+            token.chmod(0o644)
+            s.reload(lines + [f"otlp = {b.url}"])
+            assert not b.wait(1, 0)
+            token.chmod(0o600)
+            s.reload(lines + [f"otlp = {b.url}"])
+            assert b.wait(1), s.said()
+            token.chmod(0o644)
+            kill_tool(s.p.pid, "prof-send")
+            n = len(a.taken), len(b.taken)
+            assert b.wait(n[1] + 2), s.said()
+            assert len(a.taken) <= n[0] + 1, "a request of the killed one may still have come"
+            token.chmod(0o600)
+            assert a.wait(len(a.taken) + 1), s.said()
+            end = time.monotonic() + 60
+            while "keeps ending" not in s.said() and time.monotonic() < end:
+                with contextlib.suppress(KeyError, ProcessLookupError):
+                    os.kill(children(s.p.pid)["prof-send"], signal.SIGKILL)
+                time.sleep(0.02)
+            until(port, lambda m: m["up"] == 0)
+            s.reload(lines + [f"otlp = {b.url}"])
+            n = len(a.taken), len(b.taken)
+            assert a.wait(n[0] + 1) and b.wait(n[1] + 1), s.said()
+            until(port, lambda m: m["up"] == 1)
+            status, said = s.end()
+    errors = [x.removeprefix(f"profpipe: error: {s.file}") for x in said.splitlines()
+              if " error: " in x]
+    assert errors[:2] == [f":8: otlp-header-file: {token}: others can read it; run chmod 600",
+                          ": the settings stay as they were"], said
+    assert "others can read it; run chmod 600; requests wait for it" in said, said
+    assert status == 0 and "prof-send works again" in said, said
+
+
 def test_a_reload_refuses_fixed_settings_by_name(tmp_path):
     out = f"output = {tmp_path / 'out.otlp'}"
     with Service(tmp_path, [*GOOD, out, "probabilistic-threshold = 100"], "-v") as s:

@@ -74,7 +74,10 @@ int page_print(struct buf *b, const struct metrics_word *w, bool up)
 		const char *name, *type, *help;
 		uint64_t value;
 	} figures[] = {
-		{ "up", "gauge", "1 if the launcher reported within the last seconds.", up },
+		{ "up", "gauge",
+		  "1 if the launcher reported within the last seconds, and prof-send, if there is "
+		  "one, does not keep ending.",
+		  up && !w->send_failed },
 		{ "sampling", "gauge", "1 while samples are taken, 0 while sampling pauses.",
 		  w->sampling },
 		{ "samples_total", "counter", "Samples taken, including those lost later.",

@@ -65,6 +65,14 @@ Test(page, a_silent_launcher_is_not_up)
 	buf_done(&b);
 }
 
+Test(page, a_run_that_sends_nothing_is_not_up)
+{
+	const struct metrics_word w = { .magic = METRICS_MAGIC, .send_failed = 1 };
+
+	expect(print(&w, true), "\nprofpipe_up 0\n");
+	buf_done(&b);
+}
+
 Test(page, each_metric_is_described_once)
 {
 	struct metrics_word w = { .magic = METRICS_MAGIC };

@@ -40,7 +40,7 @@ Test(delivery, nothing_is_missing_if_every_endpoint_took_all)
 
 	delivery_add(&send,
 		     &(struct status){ .requests = 10, .requests_taken = 10, .samples = 100 });
-	delivery_settle(50, &export, &send, 2, 0, &d);
+	delivery_settle(50, &export, &send, 2, 10, 0, &d);
 	cr_assert_eq(delivery_missing(&d), 0);
 	cr_assert(says(&d, "OTLP: 5 requests with 50 samples, to each of 2 endpoints; 10 delivered "
 			   "with 100 samples"));
@@ -57,7 +57,7 @@ Test(delivery, a_killed_prof_send_leaves_requests_of_unknown_fate)
 					      .requests_taken = 1,
 					      .requests_lost = 1,
 					      .samples = 10 });
-	delivery_settle(95, &export, &send, 1, 0, &d);
+	delivery_settle(95, &export, &send, 1, 6, 0, &d);
 	cr_assert_eq(d.unknown, 3);
 	cr_assert_eq(d.delivered + delivery_missing(&d), 9);
 	d.restarts = 1;
@@ -75,7 +75,23 @@ Test(delivery, a_spool_keeps_what_waits_and_may_bring_more_than_was_made)
 	struct delivery d;
 
 	delivery_add(&send, &(struct status){ .requests = 7, .requests_taken = 2 });
-	delivery_settle(40, &export, &send, 1, 5, &d);
+	delivery_settle(40, &export, &send, 1, 4, 5, &d);
 	cr_assert_eq(d.kept, 5);
 	cr_assert_eq(d.unknown, 0);
+}
+
+Test(delivery, endpoints_that_were_added_get_only_later_requests)
+{
+	const struct delivery_sum export = made(9, 0, 0);
+	struct delivery_sum send = { 0 };
+	struct delivery d;
+
+	delivery_add(&send, &(struct status){ .requests = 4, .requests_taken = 4, .samples = 40 });
+	delivery_add(&send,
+		     &(struct status){ .requests = 10, .requests_taken = 10, .samples = 100 });
+	delivery_settle(90, &export, &send, 2, 4 + 5 * 2, 0, &d);
+	cr_assert_eq(delivery_missing(&d), 0);
+	cr_assert_eq(d.wanted, 14);
+	cr_assert(says(&d, "9 requests with 90 samples, to endpoints that changed; 14 delivered "
+			   "with 140 samples"));
 }

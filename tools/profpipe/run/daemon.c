@@ -19,8 +19,9 @@
 #define STATE_MS 10000	     /* between two reports to the service manager */
 #define HANDED_NS 200000000u /* time for a request to reach prof-send */
 #define RENEW_MS 30000	     /* how long a prof-send may go on delivering before it is replaced */
-#define NAMES_MS 5000	     /* between two looks at the files for name resolution */
-#define HOUR_MS 3600000	     /* in this time each tool may log CHILD_LINES_MAX lines */
+#define SENDS_MS 5000	/* how long a prof-send that kept ending must live to count as working */
+#define NAMES_MS 5000	/* between two looks at the files for name resolution */
+#define HOUR_MS 3600000 /* in this time each tool may log CHILD_LINES_MAX lines */
 
 /* Serves metrics at the address of the settings. */
 static int serve(struct daemon *d)
@@ -59,9 +60,10 @@ static void tell_state(struct run *r)
 	for (int i = 0; i < DEPLOY_USERS; i++)
 		restarts += r->again[i].count;
 	snprintf(text, sizeof(text),
-		 "%sSTATUS=%s at %u Hz; %" PRIu64 " samples, %" PRIu64 " lost, %u restarts",
+		 "%sSTATUS=%s at %u Hz; %" PRIu64 " samples, %" PRIu64 " lost, %u restarts%s",
 		 d->ready ? "" : "READY=1\n", d->rests ? "resting, samples" : "sampling",
-		 r->o->sampling.hz, e->samples, reason_lost_samples(e->lost), restarts);
+		 r->o->sampling.hz, e->samples, reason_lost_samples(e->lost), restarts,
+		 r->send_failed ? "; nothing is sent, because prof-send keeps ending" : "");
 	notify_send(&d->notify, text);
 }
 
@@ -176,7 +178,7 @@ static void follow(struct run *r, const struct options *before)
 	if (!same(r->o->metrics, before->metrics) ||
 	    (r->o->metrics && !metrics_listens(&r->daemon->metrics)))
 		(void)serve(r->daemon);
-	if (!otlp_equal(&r->o->otlp, &before->otlp))
+	if (!otlp_equal(&r->o->otlp, &before->otlp) || r->send_failed)
 		renew(r);
 }
 
@@ -191,8 +193,20 @@ static void renew_sender(struct run *r)
 	const struct status *s = &send->last;
 	const uint64_t made = run_tool(r, DEPLOY_EXPORT)->last.requests;
 
+	if (r->send_failed && send->ready && run_ms_since(send->started_ns) > SENDS_MS) {
+		r->send_failed = false;
+		d->told_ns = 0;
+		log_warning("prof-send works again");
+	}
 	if (!d->renews)
 		return;
+	/* Without one, the next one starts at once. */
+	if (!send->pid) {
+		d->renews = false;
+		r->again[DEPLOY_SEND] = (struct restarts){ .count = r->again[DEPLOY_SEND].count,
+							   .due_ns = clock_mono_ns() };
+		return;
+	}
 	if (made != d->requests) {
 		d->requests = made;
 		d->made_ns = clock_mono_ns();
@@ -203,8 +217,8 @@ static void renew_sender(struct run *r)
 	if (!idle && run_ms_since(d->renews_ns) < RENEW_MS)
 		return;
 	d->renews = false;
-	if (send->pid)
-		kill(send->pid, SIGTERM);
+	r->replaces = true;
+	kill(send->pid, SIGTERM);
 }
 
 void daemon_reload(struct run *r)

@@ -87,9 +87,11 @@ static void settle_delivery(struct run *r, const struct status *f, struct delive
 	const uint64_t known = last->requests_taken + last->requests_lost;
 	const bool waits = otlp_spools(&r->o->otlp) && last->requests > known;
 
+	const uint64_t handed = run_handed(r);
+
 	delivery_add(&r->made, &run_tool(r, DEPLOY_EXPORT)->last);
 	delivery_add(&r->sent, last);
-	delivery_settle(f->samples, &r->made, &r->sent, r->o->otlp.endpoints,
+	delivery_settle(f->samples, &r->made, &r->sent, r->o->otlp.endpoints, handed,
 			waits ? last->requests - known : 0, ret);
 	ret->restarts = r->again[DEPLOY_SEND].count;
 }
@@ -105,10 +107,10 @@ static void check_delivery(struct run *r, const struct delivery *d)
 	 * fail for it. */
 	if (missing && r->daemon)
 		log_warning("OTLP: %" PRIu64 " of %" PRIu64 " requests were not delivered", missing,
-			    d->requests * d->endpoints);
+			    d->wanted);
 	else if (missing)
 		run_fail(r, "OTLP: %" PRIu64 " of %" PRIu64 " requests were not delivered", missing,
-			 d->requests * d->endpoints);
+			 d->wanted);
 	else if (!r->daemon && WIFEXITED(send->wait_status) &&
 		 WEXITSTATUS(send->wait_status) == EXITS_FAILED)
 		run_fail(r, "OTLP: a receiver rejected a part of what it got; see above");

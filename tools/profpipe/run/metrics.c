@@ -155,6 +155,7 @@ static void tell(struct metrics *m, struct run *r)
 	add(&w, export, send);
 	w.magic = METRICS_MAGIC;
 	w.sampling = r->phase == RUN_SAMPLING && run_tool(r, DEPLOY_BPF)->ready && !r->rests;
+	w.send_failed = r->send_failed;
 	w.samples = r->taken + bpf->taken;
 	w.written = export->samples;
 	memcpy(w.lost, export->lost, sizeof(w.lost));

@@ -109,6 +109,28 @@ static unsigned most_restarts(struct run *r, enum deploy_tool t)
 	return parser && c->ready && crashed ? RESTARTS_FOR_EVER : RESTARTS_STREAK_MAX;
 }
 
+/* A service lives for weeks, and files of prof-send may be mended meanwhile. */
+static bool try_later(struct run *r, enum deploy_tool t, uint64_t now)
+{
+	struct child *c = run_tool(r, t);
+
+	if (t != DEPLOY_SEND || !r->daemon || r->phase == RUN_STARTING)
+		return false;
+	/* The run does not fail, because prof-send may work again before its end. */
+	const char *line = last_words(c);
+
+	run_clear_line(r);
+	if (!r->send_failed)
+		log_error("prof-send keeps ending (%s)%s%s%s; nothing is sent, and it is started "
+			  "again every minute, or at SIGHUP",
+			  child_how(c->wait_status), line[0] ? ": " : "", line, lacking(r, c));
+	c->pending_ns = 0;
+	r->send_failed = true;
+	r->again[t].due_ns = now + REAPER_SEND_AGAIN_NS;
+	r->again[t].count++;
+	return true;
+}
+
 /* Plans the next start. Returns false, after logging the reason, if there is none. */
 static bool start_again(struct run *r, enum deploy_tool t)
 {
@@ -127,6 +149,8 @@ static bool start_again(struct run *r, enum deploy_tool t)
 		return true;
 	}
 	if (!restarts_plan(&r->again[t], now, now - c->started_ns, most_restarts(r, t))) {
+		if (try_later(r, t, now))
+			return true;
 		say_ended(r, c, "keeps ending",
 			  r->phase == RUN_STARTING ? ", before sampling began"
 			  : t == DEPLOY_DELTAS	   ? "; programs that start from now on have "
@@ -175,6 +199,13 @@ static void send_ended(struct run *r)
 		if (ended_by(c, EXITS_USAGE))
 			r->status = EXITS_USAGE;
 		r->phase = RUN_OVER;
+		return;
+	}
+	/* This end was planned. */
+	if (r->replaces && r->phase == RUN_SAMPLING) {
+		r->replaces = false;
+		r->again[DEPLOY_SEND].due_ns = clock_mono_ns();
+		child_show_pending(c, UINT64_MAX, run_show, r);
 		return;
 	}
 	/* At the end of the run, prof-send delivers the rest and exits. */

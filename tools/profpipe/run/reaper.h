@@ -8,6 +8,9 @@
 
 #include "tools/profpipe/run/run.h"
 
+/* The time until a service tries again to start a prof-send that keeps ending. */
+#define REAPER_SEND_AGAIN_NS 60000000000ull
+
 /* Reaps the tools that have ended, and acts on their ends. */
 void reaper_reap(struct run *r);
 /* Kills a tool that waits in the kernel, and acts as if it had ended, which may take for ever.

@@ -336,8 +336,11 @@ static void start_due(struct run *r)
 		}
 		/* Without prof-send there is still an output, and undelivered requests are
 		 * counted. */
-		if (t == DEPLOY_SEND && r->phase != RUN_STARTING)
+		if (t == DEPLOY_SEND && r->phase != RUN_STARTING) {
+			if (r->daemon)
+				r->again[t].due_ns = clock_mono_ns() + REAPER_SEND_AGAIN_NS;
 			continue;
+		}
 		/* Without prof-symd, prof-export gets nothing more; without prof-export, nothing is
 		 * written. */
 		if (r->phase == RUN_STARTING || t == DEPLOY_EXPORT)

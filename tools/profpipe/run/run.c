@@ -150,6 +150,15 @@ static void ids_word(const struct run *r, struct words *w)
 			    i->uid[3]);
 }
 
+/* At the start of the run, an endpoint whose files cannot be used is an error. Later it must not
+ * stop the other ones. */
+static void send_words(const struct run *r, struct words *w)
+{
+	otlp_pass_on(&r->o->otlp, w);
+	if (r->sampling_ns)
+		words_add(w, "--resume");
+}
+
 static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 {
 	words_add(w, account_tool(t));
@@ -181,7 +190,7 @@ static void tool_words(const struct run *r, enum deploy_tool t, struct words *w)
 	else if (t == DEPLOY_EXPORT)
 		export_words(r, w);
 	else if (t == DEPLOY_SEND)
-		otlp_pass_on(&r->o->otlp, w);
+		send_words(r, w);
 }
 
 /* Keeps counts that the next process of the tool will not have. */
@@ -193,6 +202,17 @@ static void keep_counts(struct run *r, enum deploy_tool t, const struct status *
 		delivery_add(&r->made, last);
 	else if (t == DEPLOY_SEND)
 		delivery_add(&r->sent, last);
+}
+
+/* What prof-export has passed on in all. */
+static uint64_t passed_on(const struct run *r)
+{
+	return r->made.taken + r->tools[DEPLOY_EXPORT].last.requests_taken;
+}
+
+uint64_t run_handed(const struct run *r)
+{
+	return r->handed + (passed_on(r) - r->handed_before) * r->send_endpoints;
 }
 
 int run_start_tool(struct run *r, enum deploy_tool t)
@@ -235,6 +255,11 @@ int run_start_tool(struct run *r, enum deploy_tool t)
 		run_fail(r, "%s cannot be started: %s", account_tool(t), child_trouble(e));
 	else
 		keep_counts(r, t, &last);
+	if (!e && t == DEPLOY_SEND) {
+		r->handed = run_handed(r);
+		r->handed_before = passed_on(r);
+		r->send_endpoints = r->o->otlp.endpoints;
+	}
 	if (!e && t == DEPLOY_EXPORT)
 		run_tell(r);
 	if (!e && turns)

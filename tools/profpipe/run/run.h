@@ -52,6 +52,8 @@ struct run {
 	/* Processes of prof-deltas that the kernel does not end, to be reaped; 0: unused. */
 	pid_t left_behind[RUN_LEFT_BEHIND];
 	struct restarts again[DEPLOY_USERS];
+	bool replaces;	  /* prof-send was asked to end, since another one shall follow it */
+	bool send_failed; /* prof-send keeps ending, and is started again only now and then */
 	uint64_t said_ns[DEPLOY_USERS]; /* when the user was last told that this tool ended */
 	double seconds;			/* 0: until stopped */
 	uint64_t oom_kills;		/* count on the host, before the run */
@@ -65,6 +67,9 @@ struct run {
 	bool last;			/* no other prof-symd will follow */
 	uint64_t command_asked_ns;	/* when COMMAND was asked to end; 0: it was not */
 	struct delivery_sum made, sent; /* of ended prof-exports and prof-sends */
+	/* Requests that earlier prof-sends got, for each of their endpoints; the requests that
+	 * prof-export had passed on when the present one started; and its endpoints. */
+	uint64_t handed, handed_before, send_endpoints;
 	/* Samples of ended prof-bpfs, from their last status words. */
 	uint64_t taken;
 	uint64_t asleep_ns;    /* total time of suspends on this host until sampling began */
@@ -81,6 +86,8 @@ int run_output_fd(const struct run *r);
 int run_journal_fd(const struct run *r);
 /* The name of the output in messages. */
 const char *run_output(const struct run *r);
+/* The requests that all prof-sends got, for each of their endpoints. */
+uint64_t run_handed(const struct run *r);
 /* Erases the progress line; call it before any other output. */
 void run_clear_line(struct run *r);
 /* Logs an error, and marks the run as failed. */

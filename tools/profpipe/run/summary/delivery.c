@@ -16,15 +16,17 @@ void delivery_add(struct delivery_sum *s, const struct status *last)
 }
 
 void delivery_settle(uint64_t samples, const struct delivery_sum *export,
-		     const struct delivery_sum *send, uint64_t endpoints, uint64_t waits,
-		     struct delivery *ret)
+		     const struct delivery_sum *send, uint64_t endpoints, uint64_t handed,
+		     uint64_t waits, struct delivery *ret)
 {
 	/* Without requests, prof-export reports the samples of its output here. */
 	const uint64_t made = export->requests ? export->samples : 0;
-	const uint64_t handed = export->taken * endpoints, known = send->taken + send->lost + waits;
+	const uint64_t known = send->taken + send->lost + waits;
 
 	*ret = (struct delivery){
 		.endpoints = endpoints,
+		.wanted = handed + export->lost * endpoints,
+		.changed = handed != export->taken * endpoints,
 		.requests = export->requests,
 		.samples = made,
 		.away = export->away,
@@ -62,7 +64,9 @@ int delivery_print(struct buf *b, const struct delivery *d)
 	int r = buf_printf(b, "OTLP: %" PRIu64 " request%s with %" PRIu64 " sample%s", d->requests,
 			   plural(d->requests), d->samples, plural(d->samples));
 
-	if (!r && d->endpoints > 1)
+	if (!r && d->changed)
+		r = buf_printf(b, ", to endpoints that changed");
+	else if (!r && d->endpoints > 1)
 		r = buf_printf(b, ", to each of %" PRIu64 " endpoints", d->endpoints);
 	if (!r)
 		r = buf_printf(b, "; %" PRIu64 " delivered with %" PRIu64 " sample%s", d->delivered,
