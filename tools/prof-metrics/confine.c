@@ -16,7 +16,7 @@
 #include "common/cell/confine/sandbox.h"
 #include "common/cell/confine/seccomp.h"
 
-#define MAX_FILES 32
+#define MAX_FILES 64
 #define MAX_MEMORY (256ull << 20)
 #define MAX_DATA (8ull << 20) /* its share of the memory (budget.h), plus a margin */
 #define OF_SOCKETS (O_APPEND | O_ASYNC | O_DIRECT | O_NOATIME)

@@ -22,8 +22,14 @@
 #include "tools/prof-metrics/page.h"
 
 #define PAGE_MAX (64u << 10)
-#define CLIENTS 8
-#define CLIENT_S 10	  /* seconds without traffic after which a client is dropped */
+#define CLIENTS 24
+/* libmicrohttpd accepts up to ten connections before it closes any. At its limit it would accept
+ * only one a second, so the limit must not be reached. */
+#define CLIENTS_MOST (CLIENTS + 16)
+/* How long a client may take for a request, or stay without one. The server's own limit, in
+ * seconds, starts anew with each byte. */
+#define CLIENT_S 5
+#define CLIENT_NS (CLIENT_S * 1000000000ull)
 #define CLIENT_BYTES 8192 /* of a request and the headers of its answer */
 #define UP_NS 5000000000ull
 #define WAIT_MS 1000
@@ -46,35 +52,78 @@ struct source {
 
 /* The connections, the oldest first. */
 struct clients {
-	struct MHD_Connection *at[CLIENTS];
-	unsigned n;
+	struct client {
+		struct MHD_Connection *connection;
+		uint64_t since_ns; /* when it came, or when its last request was answered */
+		bool evicted;
+	} at[CLIENTS_MOST];
+	unsigned n, evicted;
 };
 
-/* A client came or went. Idle clients must not keep others out: a client that gets the last free
- * place evicts the oldest client. That one has had its answer, unless it did not ask or does not
- * read. */
+/* libmicrohttpd then sees the end of the connection. */
+static void evict(struct clients *clients, struct client *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+	if (c->evicted || !info)
+		return;
+	c->evicted = true;
+	clients->evicted++;
+	shutdown(info->connect_fd, SHUT_RDWR);
+}
+
+static struct client *find(struct clients *clients, const struct MHD_Connection *c)
+{
+	for (unsigned i = 0; i < clients->n; i++)
+		if (clients->at[i].connection == c)
+			return &clients->at[i];
+	return NULL;
+}
+
+static void forget(struct clients *clients, struct client *c)
+{
+	if (!c)
+		return;
+	clients->evicted -= c->evicted;
+	clients->n--;
+	memmove(c, c + 1, (size_t)(&clients->at[clients->n] - c) * sizeof(*c));
+}
+
+/* A client came or went. Others must not keep it out, neither idle ones nor many: one too many
+ * evicts the oldest. A client that asks at once has its answer long before it is the oldest. */
 static void on_connection(void *ctx, struct MHD_Connection *c, void **state,
 			  enum MHD_ConnectionNotificationCode what)
 {
 	struct clients *clients = ctx;
 	unsigned i = 0;
 
-	if (what == MHD_CONNECTION_NOTIFY_STARTED && clients->n < CLIENTS) {
-		clients->at[clients->n++] = c;
-	} else if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		while (i < clients->n && clients->at[i] != c)
-			i++;
-		if (i < clients->n)
-			memmove(&clients->at[i], &clients->at[i + 1],
-				(--clients->n - i) * sizeof(clients->at[0]));
-	}
-	if (what != MHD_CONNECTION_NOTIFY_STARTED || clients->n < CLIENTS)
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED)
+		forget(clients, find(clients, c));
+	if (what != MHD_CONNECTION_NOTIFY_STARTED || clients->n == CLIENTS_MOST)
 		return;
-	const union MHD_ConnectionInfo *oldest =
-		MHD_get_connection_info(clients->at[0], MHD_CONNECTION_INFO_CONNECTION_FD);
+	clients->at[clients->n++] = (struct client){ .connection = c, .since_ns = clock_mono_ns() };
+	while (clients->n - clients->evicted > CLIENTS && i < clients->n)
+		evict(clients, &clients->at[i++]);
+}
 
-	if (oldest)
-		shutdown(oldest->connect_fd, SHUT_RDWR);
+/* A request was answered, or failed. */
+static void on_done(void *ctx, struct MHD_Connection *c, void **state,
+		    enum MHD_RequestTerminationCode how)
+{
+	struct client *client = find(ctx, c);
+
+	if (client)
+		client->since_ns = clock_mono_ns();
+}
+
+static void evict_slow(struct clients *clients)
+{
+	const uint64_t now = clock_mono_ns();
+
+	for (unsigned i = 0; i < clients->n; i++)
+		if (now - clients->at[i].since_ns > CLIENT_NS)
+			evict(clients, &clients->at[i]);
 }
 
 static enum MHD_Result answer(struct MHD_Connection *c, unsigned status, struct buf *text)
@@ -150,7 +199,7 @@ static int wait_ms(struct MHD_Daemon *d)
 	return MHD_get_timeout(d, &ms) == MHD_YES && ms < WAIT_MS ? (int)ms : WAIT_MS;
 }
 
-static int serve(struct MHD_Daemon *d, struct source *s)
+static int serve(struct MHD_Daemon *d, struct source *s, struct clients *clients)
 {
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_EPOLL_FD);
 
@@ -162,6 +211,7 @@ static int serve(struct MHD_Daemon *d, struct source *s)
 			      { .fd = info->epoll_fd, .events = POLLIN } };
 
 	while (hear(s)) {
+		evict_slow(clients);
 		if (MHD_run(d) != MHD_YES) {
 			log_error("the server failed; see the limits of open files and memory");
 			return EXITS_FAILED;
@@ -230,9 +280,10 @@ int main(int argc, char **argv)
 	}
 	struct MHD_Daemon *d = MHD_start_daemon(
 		MHD_USE_EPOLL, 0, NULL, NULL, on_request, &s, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS, MHD_OPTION_CONNECTION_TIMEOUT,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)CLIENTS_MOST, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned)CLIENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_BYTES,
-		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &clients, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, &clients, MHD_OPTION_NOTIFY_COMPLETED,
+		on_done, &clients, MHD_OPTION_END);
 
 	if (!d) {
 		log_error(
@@ -241,7 +292,7 @@ int main(int argc, char **argv)
 			strerror(errno));
 		return EXITS_FAILED;
 	}
-	const int status = confine_seal() ? EXITS_FAILED : serve(d, &s);
+	const int status = confine_seal() ? EXITS_FAILED : serve(d, &s, &clients);
 
 	MHD_stop_daemon(d);
 	return status;

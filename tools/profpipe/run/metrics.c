@@ -14,7 +14,7 @@
 #include "tools/profpipe/run/run.h"
 
 #define TELL_MS 1000
-#define BACKLOG 16
+#define BACKLOG 128
 static_assert(DEPLOY_USERS + 1 < DEPLOY_IDS_METRICS, "prof-metrics has a user of its own");
 
 static int listen_at(const char *address)
