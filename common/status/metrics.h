@@ -14,8 +14,9 @@
 
 #define METRICS_MAGIC 0x70666d74u /* "pfmt" */
 
-/* The tools of a run, by their numbers in status.restarts; then prof-send and the launcher. */
-enum { METRICS_SEND = STATUS_TOOLS, METRICS_LAUNCHER, METRICS_TOOLS };
+/* The tools of a run, by their numbers in status.restarts; then prof-send, prof-metrics and the
+ * launcher. */
+enum { METRICS_SEND = STATUS_TOOLS, METRICS_SERVER, METRICS_LAUNCHER, METRICS_TOOLS };
 
 struct metrics_tool {
 	uint64_t runs; /* 1: it runs now */

@@ -562,10 +562,12 @@ def test_figures_are_served_on_this_host_alone(tmp_path):
             assert m["requests_total"] >= m["requests_delivered_total"]
             assert m["requests_lost_total"] == m["requests_dropped_total"] == 0
             assert m['lost_total{reason="cpu-limit"}'] == 0
-            for t in ["prof-bpf", "prof-symd", "prof-export", "prof-send", "profpipe"]:
+            for t in ["prof-bpf", "prof-symd", "prof-export", "prof-send", "prof-metrics",
+                      "profpipe"]:
                 assert m[f'tool_up{{tool="{t}"}}'] == 1
                 assert m[f'restarts_total{{tool="{t}"}}'] == 0
             assert m['cpu_seconds_total{tool="prof-bpf"}'] > 0
+            until(port, lambda m: m['memory_bytes{tool="prof-metrics"}'] > 0)
             kill_tool(s.p.pid, "prof-symd")
             until(port, lambda m: m['restarts_total{tool="prof-symd"}'] == 1)
             with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -592,7 +594,9 @@ def test_the_server_holds_nothing_and_is_started_again(tmp_path):
         tool = metrics_tool(s.p.pid)
         with open(f"/proc/{tool}/status") as f:
             status = f.read()
-        assert re.search(r"^CapEff:\t0+$", status, re.M) and "\nNoNewPrivs:\t1\n" in status
+        for caps in "Eff", "Bnd", "Amb":
+            assert re.search(rf"^Cap{caps}:\t0+$", status, re.M), status
+        assert "\nNoNewPrivs:\t1\n" in status
         assert "\nSeccomp:\t2\n" in status and re.search(r"^Groups:\t *$", status, re.M)
         uids = {status_of(p)["Uid"].split()[0] for p in children(s.p.pid).values()}
         assert status_of(tool)["Uid"].split()[0] not in uids | {"0"}
@@ -606,6 +610,7 @@ def test_the_server_holds_nothing_and_is_started_again(tmp_path):
         until(again, lambda m: m["up"])
         status, said = s.end()
     assert status == 0 and "prof-metrics ended (signal 9 (Killed))" in said, said
+    assert re.search(r"cost: .*; prof-metrics \d+\.\d+ s, \d", said), said
 
 
 def test_a_port_in_use_is_reported(tmp_path):

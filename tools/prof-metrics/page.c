@@ -6,7 +6,8 @@
 #include "common/wire/reason.h"
 
 static const char *const names[METRICS_TOOLS] = { "prof-bpf",	 "prof-deltas", "prof-symd",
-						  "prof-export", "prof-send",	"profpipe" };
+						  "prof-export", "prof-send",	"prof-metrics",
+						  "profpipe" };
 
 static int head(struct buf *b, const char *name, const char *type, const char *help)
 {

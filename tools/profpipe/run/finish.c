@@ -81,6 +81,14 @@ static void say_empty(struct run *r, const struct status *f)
 			 seconds);
 }
 
+static struct summary_cost cost_of(const struct child *c, const char *tool)
+{
+	return (struct summary_cost){ .tool = tool,
+				      .cpu_s = (double)c->cpu_ns / 1e9,
+				      .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
+				      .pss_peak = c->pss_peak };
+}
+
 static void settle_delivery(struct run *r, const struct status *f, struct delivery *ret)
 {
 	const struct status *last = &run_tool(r, DEPLOY_SEND)->last;
@@ -121,19 +129,15 @@ void finish_run(struct run *r)
 	/* The time between the two readings can only make the result smaller. */
 	const uint64_t boot_ns = clock_ns(CLOCK_BOOTTIME);
 	const int64_t asleep_ns = (int64_t)(boot_ns - clock_mono_ns() - r->asleep_ns);
-	struct summary_cost costs[DEPLOY_USERS + 1];
-	const int tools = run_tools(r);
+	struct summary_cost costs[DEPLOY_USERS + 2];
+	int tools = run_tools(r);
 	struct delivery delivery;
 	struct rusage self;
 
-	for (int i = 0; i < tools; i++) {
-		const struct child *c = &r->tools[i];
-
-		costs[i] = (struct summary_cost){ .tool = account_tool(i),
-						  .cpu_s = (double)c->cpu_ns / 1e9,
-						  .start_cpu_s = (double)c->ready_cpu_ns / 1e9,
-						  .pss_peak = c->pss_peak };
-	}
+	for (int i = 0; i < tools; i++)
+		costs[i] = cost_of(&r->tools[i], account_tool(i));
+	if (r->metrics && r->metrics->started_ns)
+		costs[tools++] = cost_of(r->metrics, "prof-metrics");
 	getrusage(RUSAGE_SELF, &self);
 	costs[tools] = (struct summary_cost){
 		.tool = "profpipe",

@@ -123,18 +123,21 @@ static void keep_former(struct metrics *m, const struct status *export, const st
 	m->last_send = *send;
 }
 
-static void fill_tools(struct metrics_word *w, struct run *r)
+static struct metrics_tool figures_of(const struct child *c, const struct restarts *again)
+{
+	return (struct metrics_tool){ .runs = c->pid != 0,
+				      .restarts = again->count,
+				      .cpu_ns = c->cpu_ns,
+				      .memory_bytes = c->pss };
+}
+
+static void fill_tools(struct metrics_word *w, const struct metrics *m, struct run *r)
 {
 	struct rusage self;
 
-	for (int i = 0; i < DEPLOY_USERS; i++) {
-		const struct child *c = &r->tools[i];
-
-		w->tools[i] = (struct metrics_tool){ .runs = c->pid != 0,
-						     .restarts = r->again[i].count,
-						     .cpu_ns = c->cpu_ns,
-						     .memory_bytes = c->pss };
-	}
+	for (int i = 0; i < DEPLOY_USERS; i++)
+		w->tools[i] = figures_of(&r->tools[i], &r->again[i]);
+	w->tools[METRICS_SERVER] = figures_of(&m->child, &m->again);
 	getrusage(RUSAGE_SELF, &self);
 	w->tools[METRICS_LAUNCHER] = (struct metrics_tool){
 		.runs = 1,
@@ -160,7 +163,8 @@ static void tell(struct metrics *m, struct run *r)
 	w.written = export->samples;
 	memcpy(w.lost, export->lost, sizeof(w.lost));
 	w.queued = send->requests - send->requests_taken - send->requests_lost;
-	fill_tools(&w, r);
+	child_measure(&m->child, false);
+	fill_tools(&w, m, r);
 	child_tell(&m->child, &w, sizeof(w));
 }
 

@@ -685,6 +685,7 @@ static int run_whole(const struct options *o, struct daemon *daemon)
 
 	r = (struct run){ .o = o,
 			  .daemon = daemon,
+			  .metrics = daemon ? &daemon->metrics.child : NULL,
 			  .output = OUTFILE_NONE,
 			  .folder = FOLDER_NONE,
 			  .summary = OUTFILE_NONE,

@@ -277,6 +277,10 @@ void run_measure(struct run *r)
 		child_measure(&r->tools[i], true);
 		pss += r->tools[i].pss;
 	}
+	if (r->metrics) {
+		child_measure(r->metrics, true);
+		pss += r->metrics->pss;
+	}
 	if (pss > r->pss_peak)
 		r->pss_peak = pss;
 	r->launcher_pss = child_pss(getpid());

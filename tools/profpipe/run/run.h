@@ -31,6 +31,7 @@ struct run {
 	struct daemon *daemon; /* only of `profpipe run`; NULL: this is `record` */
 	bool rests;	       /* prof-bpf is told to take no samples now */
 	struct child tools[DEPLOY_USERS];
+	struct child *metrics; /* prof-metrics, which the daemon starts; NULL: this is `record` */
 	struct identity who;
 	struct rundir dir;
 	struct command command;

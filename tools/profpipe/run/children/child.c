@@ -60,6 +60,9 @@ static int drop(const struct child_start *how)
 {
 	if (!how->drop)
 		return 0;
+	/* Without CAP_SETPCAP it stays as it is. */
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	if (setgroups(0, NULL) < 0 || setresgid(how->gid, how->gid, how->gid) < 0 ||
 	    setresuid(how->uid, how->uid, how->uid) < 0)
 		return -errno;

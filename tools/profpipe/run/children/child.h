@@ -64,7 +64,8 @@ struct child_start {
 	const char *const *variables;
 	/* Limit in bytes of a file that it writes (RLIMIT_FSIZE); 0: that of the caller. */
 	uint64_t file_most;
-	/* Change to uid and gid, without other groups, before exec: for tools without --ids. */
+	/* Before exec, change to uid and gid, without other groups and with an empty bounding
+	 * set: for tools without --ids. */
 	bool drop;
 	uid_t uid;
 	gid_t gid;
