@@ -68,14 +68,30 @@ static bool take_uid(struct str s, struct container *ret)
 	return true;
 }
 
-/* Looks for podUID, or kubepods-CLASS-podUID.slice, possibly followed by :RUNTIME:ID. */
+/* Removes the slices above kubepods from a slice's name: a kubelet's cgroup root, as kind sets it.
+ * systemd puts the names of all these slices before that of a slice. */
+static void cut_root(struct str *part)
+{
+	static const char name[] = "-kubepods-";
+	const size_t n = sizeof(name) - 1;
+
+	for (const char *at = part->data, *end = at + part->len; (size_t)(end - at) >= n; at++)
+		if (memcmp(at, name, n) == 0) {
+			part->data = at + 1;
+			part->len = (uint32_t)(end - at - 1);
+			return;
+		}
+}
+
+/* Looks for podUID, or ROOT-kubepods-CLASS-podUID.slice, possibly followed by :RUNTIME:ID. */
 static void look_for_pod(struct str part, struct container *ret)
 {
 	const char *colon = memchr(part.data, ':', part.len);
 
 	if (colon)
 		part.len = (uint32_t)(colon - part.data);
-	cut_tail(&part, ".slice");
+	if (cut_tail(&part, ".slice"))
+		cut_root(&part);
 	if (cut_head(&part, "kubepods-") && !str_starts(part, "pod")) {
 		const char *dash = memchr(part.data, '-', part.len);
 

@@ -55,6 +55,13 @@ Test(container, pods_with_either_driver_are_known)
 	     ID, UID, "");
 	/* kind: a node that is itself a container. */
 	says("/docker/" OTHER "/kubelet.slice/kubelet-kubepods.slice/pod" UID "/" ID, ID, UID, "");
+	/* The cgroup root of kind, and one of two levels. */
+	says("/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/"
+	     "kubelet-kubepods-besteffort-pod" UID_UNDERSCORES ".slice/cri-containerd-" ID ".scope",
+	     ID, UID, "");
+	says("/a.slice/a-b.slice/a-b-kubepods.slice/a-b-kubepods-pod" UID_UNDERSCORES
+	     ".slice/crio-" ID ".scope",
+	     ID, UID, "");
 	/* A static pod. */
 	says("/kubepods/burstable/pod" TASK "/" ID, ID, TASK, "");
 }
@@ -127,6 +134,8 @@ Test(container, similar_paths_are_no_containers)
 	says("/docker-" ID "x", "", "", "");
 	says("/kubepods/podnot-a-uid", "", "", "");
 	says("/kubepods-pod", "", "", "");
+	says("/a-kubepods-.slice", "", "", "");
+	says("/-kubepods-pod.slice/a-kubepods-kubepods-pod-.slice", "", "", "");
 	says("/.scope/.service/:/-/pod/machine-.scope/lxc", "", "", "");
 	says("/system.slice/.service", "", "", "");
 }
