@@ -254,6 +254,29 @@ def test_a_connection_that_breaks_is_made_again(receiver, protocol, step):
         assert r.taken == [A, B]
 
 
+def test_refused_streams_cost_little():
+    def refuse(stream):
+        stream.conn.reset_stream(stream.number, h2.errors.ErrorCodes.REFUSED_STREAM)
+        stream.flush()
+        tried.append(stream.number)
+    tried = []
+    with H2Receiver([refuse] * 60) as r:
+        p = send("--otlp", r.url, "--otlp-drain", "1.5")
+        delivered(p, 0, 1, status=1)
+        assert "the receiver refuses the stream" in said(p)
+    assert 2 <= len(tried) <= 8, tried
+
+
+def test_a_refusal_is_no_recovery():
+    plan = [status(503), status(400), status(400)]
+    with HttpReceiver(plan) as r:
+        p = send("--otlp", r.url, "--otlp-protocol", "http/protobuf", requests=[A, B])
+        assert p.returncode == 1 and "takes requests again" not in said(p), said(p)
+    with HttpReceiver(plan) as r:
+        p = send("--otlp", r.url, "--otlp-protocol", "http/protobuf", requests=[A, B, A])
+        assert said(p).count("takes requests again") == 1, said(p)
+
+
 def test_a_receiver_that_never_answers_costs_one_attempt_its_time():
     with HttpReceiver([slow(3)]) as r:
         t = time.monotonic()
@@ -358,13 +381,30 @@ def test_a_token_is_sent_and_never_shown(tmp_path):
         assert r.headers[0]["x-scope-orgid"] == "team 1"
     echo = [status(400, field(2, b"no access with Bearer s3cr3t-value"))]
     # A long message is cut, maybe within the token.
-    wrong = [grpc_error(7, "s3cr3t-value is wrong"),
-             grpc_error(7, "x" * 150 + "s3cr3t-value is wrong")]
+    wrong = [grpc_error(3, "S3CR3T-VALUE is wrong"),
+             grpc_error(3, "x" * 150 + "s3cr3t-value is wrong")]
     with HttpReceiver(echo) as r, H2Receiver(wrong[:1]) as r2, H2Receiver(wrong[1:]) as r3:
         p = send("-v", "--otlp-header-file", token, "--otlp", r.url, "--otlp-protocol",
                  "http/protobuf", "--otlp", r2.url, "--otlp", r3.url)
         assert p.returncode == 1 and "x" * 150 + "*" in said(p)
-        assert "s3cr3t" not in said(p) and "no access with ******" in said(p), said(p)
+        assert "s3cr3t" not in said(p).lower() and "no access with ******" in said(p), said(p)
+
+
+def test_a_refusal_of_a_token_is_not_quoted(tmp_path):
+    """It may repeat the token in any form."""
+    token = write(tmp_path / "token", "Authorization: Bearer s3cr3t-value\n")
+    other = "c3Izcy1lb2Rl"
+    for code, name in (7, "PERMISSION_DENIED"), (16, "UNAUTHENTICATED"):
+        with H2Receiver([grpc_error(code, other)] * 2) as r:
+            p = send("--otlp", r.url, "--otlp-header-file", token)
+            assert f"{name}: its text is not shown" in said(p) and other not in said(p), said(p)
+            assert f"{name}: {other}" in said(send("--otlp", r.url))
+    for code in 401, 403, 407:
+        with HttpReceiver([status(code, field(2, other.encode()))]) as r:
+            p = send("--otlp", r.url, "--otlp-protocol", "http/protobuf", "--otlp-header-file",
+                     token)
+            assert f"HTTP status {code}: its text is not shown" in said(p), said(p)
+            assert other not in said(p)
 
 
 def test_a_token_sent_without_encryption_is_reported(tmp_path):

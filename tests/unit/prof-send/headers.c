@@ -113,6 +113,18 @@ Test(headers, values_are_hidden_in_what_a_server_says)
 	headers_done(&h);
 }
 
+Test(headers, values_are_hidden_in_other_forms)
+{
+	struct headers h = { .n = 0 };
+	char text[] = "BAD TOK3N%2b, or tok3n+";
+	unsigned line;
+
+	cr_assert_eq(headers_parse_file(&h, span_of("a: Bearer tok3n%2B"), &line), 0);
+	headers_hide(&h, text);
+	cr_assert_str_eq(text, "BAD ********, or ******");
+	headers_done(&h);
+}
+
 Test(headers, a_value_that_was_cut_is_hidden_as_well)
 {
 	struct headers h = { .n = 0 };

@@ -19,6 +19,16 @@ static void say(struct answer *a, const char *what, const char *message)
 		 message ? message : "");
 }
 
+/* Says why a request was not taken. A receiver that does not accept a token may repeat it in any
+ * form, so its text is not shown then. */
+static void say_failure(const struct answer_reply *reply, bool is_of_token, struct answer *a,
+			const char *what, const char *message)
+{
+	const bool hides = reply->secret && is_of_token && message && message[0];
+
+	say(a, what, hides ? "its text is not shown, since it may repeat a token" : message);
+}
+
 /* Parses a Retry-After header: a number of seconds, or a date. */
 static bool retry_after(const struct answer_reply *reply, uint64_t *ret_ms)
 {
@@ -71,7 +81,8 @@ static void say_http(const struct answer_reply *reply, struct answer *ret)
 				      : NULL;
 
 	snprintf(what, sizeof(what), "HTTP status %u", reply->http);
-	say(ret, what, s ? s->message : NULL);
+	say_failure(reply, reply->http == 401 || reply->http == 403 || reply->http == 407, ret,
+		    what, s ? s->message : NULL);
 	if (s)
 		profsend__status__free_unpacked(s, NULL);
 }
@@ -157,7 +168,8 @@ static void of_grpc(const struct answer_reply *reply, struct answer *ret)
 		ret->has_delay = true;
 		ret->delay_ms = s.delay_ms;
 	}
-	say(ret, grpc_code_name(s.code), s.message);
+	say_failure(reply, s.code == GRPC_UNAUTHENTICATED || s.code == GRPC_PERMISSION_DENIED, ret,
+		    grpc_code_name(s.code), s.message);
 	ret->verdict = is_retryable(&s) ? ANSWER_AGAIN : ANSWER_REFUSED;
 }
 

@@ -27,6 +27,7 @@ struct answer_reply {
 	unsigned http; /* the HTTP status; 0: no reply came, for the reason in `failure` */
 	const char *failure;
 	bool endless; /* the body was cut off at our limit */
+	bool secret;  /* the request had headers of the user: a refusal of them may repeat them */
 	struct str content_type, retry_after, grpc_status, grpc_message, grpc_details;
 	struct span body; /* the beginning of the body */
 	bool whole;	  /* `body` is the complete body */

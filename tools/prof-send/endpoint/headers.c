@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include "common/base/bytes/str.h"
 #include "common/base/text/percent.h"
 
-#define HIDDEN_LEAST 4 /* bytes; a shorter value is not hidden, since any message may contain it */
+#define HIDDEN_LEAST 4	/* bytes; a shorter value is not hidden, since any message may contain it */
+#define DECODED_MAX 512 /* bytes; messages are shorter */
 
 static bool is_name_byte(uint8_t c)
 {
@@ -163,16 +165,36 @@ const char *headers_get(const struct headers *h, size_t i)
 	return (const char *)h->text.data + h->one[i].at;
 }
 
-/* The text may have been cut off inside a value. */
-static void hide_beginning(const char *value, size_t len, char *text)
+/* Hides a value in the text, and its beginning at the end of the text, which may have been cut off
+ * inside the value. */
+static void hide(const char *value, size_t len, char *text)
 {
 	const size_t n = strlen(text);
 
+	if (len < HIDDEN_LEAST)
+		return;
+	for (size_t i = 0; i + len <= n; i++)
+		if (strncasecmp(text + i, value, len) == 0)
+			memset(text + i, '*', len);
 	for (size_t k = len < n ? len : n; k >= HIDDEN_LEAST; k--)
-		if (memcmp(text + n - k, value, k) == 0) {
+		if (strncasecmp(text + n - k, value, k) == 0) {
 			memset(text + n - k, '*', k);
 			return;
 		}
+}
+
+/* The same for the bytes that a value stands for, if it contains %XX. */
+static void hide_decoded(const char *value, size_t len, char *text)
+{
+	char decoded[DECODED_MAX];
+	size_t n = 0;
+
+	if (!memchr(value, '%', len))
+		return;
+	for (size_t i = 0; i < len && n < sizeof(decoded);)
+		decoded[n++] = percent_next(value, len, &i);
+	hide(decoded, n, text);
+	explicit_bzero(decoded, sizeof(decoded));
 }
 
 void headers_hide(const struct headers *h, char *text)
@@ -184,13 +206,8 @@ void headers_hide(const struct headers *h, char *text)
 		const char *const parts[] = { value, word ? word + 1 : value };
 
 		for (size_t k = 0; k < 2; k++) {
-			const size_t len = strlen(parts[k]);
-
-			if (len < HIDDEN_LEAST)
-				continue;
-			for (char *at = strstr(text, parts[k]); at; at = strstr(at + len, parts[k]))
-				memset(at, '*', len);
-			hide_beginning(parts[k], len, text);
+			hide(parts[k], strlen(parts[k]), text);
+			hide_decoded(parts[k], strlen(parts[k]), text);
 		}
 	}
 }

@@ -42,7 +42,8 @@ int headers_parse_list(struct headers *h, struct span text, unsigned *ret_line);
 void headers_done(struct headers *h);
 /* The i-th header as "name: value"; borrowed. */
 const char *headers_get(const struct headers *h, size_t i);
-/* Replaces header values in a server's message by asterisks: the server may repeat them. */
+/* Replaces header values in a server's message by asterisks: the server may repeat them, also in
+ * other letters, or with the bytes for which %XX stands. */
 void headers_hide(const struct headers *h, char *text);
 /* A "reason; remedy", for a line of a file or an element of a list. Static storage. */
 const char *headers_error(int verdict);

@@ -18,6 +18,7 @@
 #define BODY_KEPT (64u << 10) /* bytes of the body that are kept, enough for its message */
 #define TEXT_MAX (16u << 10)  /* maximum length of a header that is read */
 #define CONNECT_MS 5000
+#define SENT_MOST 2 /* how often libcurl may send the request in one attempt */
 #define KEEPALIVE_S 30
 #define IDLE_S 300 /* an idle connection is reused for this long */
 #define SAID_NS 10000000000u
@@ -189,6 +190,16 @@ static int set_body(struct transfer *t)
 	return 0;
 }
 
+/* libcurl sends a request again by itself if a reused connection was closed meanwhile. It also does
+ * so, five times, if the receiver refuses the stream (REFUSED_STREAM); our own attempts then have
+ * waits between them. */
+static int on_request(void *ctx, char *ip, char *local_ip, int port, int local_port)
+{
+	struct transfer *t = ctx;
+
+	return ++t->sent <= SENT_MOST ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
+}
+
 /* libcurl 7.88 fails when it reuses a connection with cleartext HTTP/2 (curl's issue 10634). */
 static bool has_broken_reuse(void)
 {
@@ -238,6 +249,8 @@ static int set_endpoint(struct transfer *t)
 	/* Root certificates come from memory: prof-send cannot open files. */
 	SET(CURLOPT_CAINFO, NULL);
 	SET(CURLOPT_CAPATH, NULL);
+	SET(CURLOPT_PREREQFUNCTION, on_request);
+	SET(CURLOPT_PREREQDATA, t);
 	return patience_watch(t->easy) ? 0 : -ENOMEM;
 }
 
@@ -342,6 +355,7 @@ bool transfer_begin(struct transfer *t, uint64_t now_ns)
 	}
 	forget_reply(t);
 	t->reply_len = 0;
+	t->sent = 0;
 	t->endless = false;
 	t->error[0] = '\0';
 	const int r = prepare(t);
@@ -386,7 +400,6 @@ static void say_recovered(struct transfer *t)
 	if (t->said_failing)
 		log_warning("%s: takes requests again", t->endpoint.name);
 	t->said_failing = false;
-	t->failing[0] = '\0';
 }
 
 static void take_answer(struct transfer *t, const struct answer *a)
@@ -396,6 +409,7 @@ static void take_answer(struct transfer *t, const struct answer *a)
 		if (a->partial && is_time_to_say(t))
 			log_warning("%s: %s", t->endpoint.name, a->why);
 		queue_deliver(&t->queue, a->partial, a->rejected);
+		say_recovered(t);
 		break;
 	case ANSWER_AGAIN:
 		if (!t->said_failing)
@@ -420,7 +434,7 @@ static void take_answer(struct transfer *t, const struct answer *a)
 	}
 	t->failures = 0;
 	t->next_ns = 0;
-	say_recovered(t);
+	t->failing[0] = '\0';
 }
 
 /* Adds the system's reason why curl could not connect, which curl's text lacks. */
@@ -429,6 +443,9 @@ static const char *failure_of(struct transfer *t, CURLcode result)
 	const size_t len = strlen(t->error);
 	long number = 0;
 
+	if (result == CURLE_ABORTED_BY_CALLBACK && t->sent > SENT_MOST)
+		return "the receiver refuses the stream, or closes the connection, before it "
+		       "answers";
 	curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &number);
 	if (result == CURLE_COULDNT_CONNECT && number)
 		snprintf(t->error + len, sizeof(t->error) - len, " (%s)", strerror((int)number));
@@ -452,6 +469,7 @@ void transfer_end(struct transfer *t, CURLcode result)
 		.http = (unsigned)http,
 		.failure = failure_of(t, result),
 		.endless = t->endless,
+		.secret = t->credentials.headers.n > 0,
 		.content_type = text_of(t, TRANSFER_CONTENT_TYPE),
 		.retry_after = text_of(t, TRANSFER_RETRY_AFTER),
 		.grpc_status = text_of(t, TRANSFER_GRPC_STATUS),

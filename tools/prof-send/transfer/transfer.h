@@ -41,6 +41,7 @@ struct transfer {
 	/* Bytes received; reply_len includes headers and interim replies. */
 	uint64_t body_len, reply_len;
 	bool endless;	   /* the reply exceeded our limit */
+	unsigned sent;	   /* how often libcurl has begun to send the request in this attempt */
 	uint64_t next_ns;  /* CLOCK_MONOTONIC: earliest time of the next attempt */
 	unsigned failures; /* consecutive */
 	/* Consecutive attempts without memory for the oldest request. */
