@@ -193,6 +193,39 @@ def test_endpoints_share_a_spool_and_removed_ones_are_reported(spool):
         assert r.taken == [A]
 
 
+def test_leftovers_of_other_endpoints_count_in_the_spools_size(spool):
+    """The oldest of them go first."""
+    def keep(port, requests, size):
+        return send("--otlp", f"http://127.0.0.1:{port}", "--otlp-spool", spool, "--otlp-drain",
+                    "0.1", "--otlp-spool-size", size, requests=requests)
+    for port in 1, 2:
+        keep(port, noise(2, 300_000, port), "8M")
+    old = sorted(spool.iterdir(), key=lambda f: f.stat().st_mtime_ns)
+    p = keep(3, noise(2, 300_000, 3), "1M")
+    left = {f.name for f in spool.iterdir()}
+    assert sum(f.stat().st_size for f in spool.iterdir()) <= 1 << 20
+    assert [f.name in left for f in old] == [False, False, False, True], said(p)
+    assert "2 kept in the spool" in said(p) and said(p).count("is full; its oldest requests") == 1
+    assert "3 of 4 requests for endpoints that are not given were dropped" in said(p), said(p)
+
+
+def test_an_unreadable_request_is_skipped(spool):
+    me = ["setpriv", "--reuid", "65534", "--clear-groups"]
+    spool.parent.chmod(0o755)
+    os.chown(spool, 65534, -1)
+    with GrpcReceiver() as r:
+        url = r.url
+    args = ["--otlp", url, "--otlp-spool", spool]
+    send(*args, "--otlp-drain", "0.1", requests=[A, B], before=me)
+    first = min(spool.iterdir())
+    os.chown(first, 0, 0)
+    with GrpcReceiver(port=r.port) as r:
+        p = send(*args, requests=[C], before=me)
+        delivered(p, 2)
+        assert r.taken == [B, C] and "1 requests in it cannot be read and are skipped" in said(p)
+    assert list(spool.iterdir()) == [first]
+
+
 # --- in a deployment ---
 
 @pytest.mark.parametrize("protocol,receiver", BOTH)

@@ -66,7 +66,7 @@ static void take_request(struct span plain)
 		lose(QUEUE_MEMORY);
 		return;
 	}
-	sender_put(&job.sender, r);
+	job_put(&job, r);
 	request_drop(r);
 }
 

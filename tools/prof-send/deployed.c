@@ -66,7 +66,7 @@ static void take_request(const struct msg_export *m)
 	struct request *r = m->size <= REQUEST_MAX ? request_new(&facts, m->request) : NULL;
 
 	if (r) {
-		sender_put(&job.sender, r);
+		job_put(&job, r);
 		request_drop(r);
 		return;
 	}

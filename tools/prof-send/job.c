@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "common/base/bytes/numbers.h"
 #include "common/base/command/exits.h"
 #include "common/base/command/log.h"
 #include "common/base/system/clock.h"
@@ -253,17 +254,55 @@ static int resume(struct job *j, struct transfer *t, struct spool_found *found)
 	return EXITS_GO_ON;
 }
 
+/* Makes room in the folder for the requests of this run. */
+static void drop_leftovers(struct job *j)
+{
+	const bool said = j->leftovers.dropped > 0;
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < j->transfer_count; i++)
+		used += j->transfers[i].queue.spooled;
+	const uint64_t room = numbers_less(j->options->spool_max, used);
+
+	if (leftovers_keep(&j->leftovers, &j->spool, room) && !said)
+		log_warning("--otlp-spool: %s: is full; its oldest requests for endpoints that are "
+			    "not given are dropped",
+			    j->options->spool);
+}
+
+static int find_leftovers(struct job *j)
+{
+	uint64_t keys[OPTIONS_ENDPOINTS];
+
+	for (size_t i = 0; i < j->transfer_count; i++)
+		keys[i] = j->transfers[i].endpoint.key;
+	const int r = leftovers_find(&j->spool, keys, j->transfer_count, &j->leftovers);
+
+	if (r) {
+		log_error(
+			"--otlp-spool: %s: cannot be read: %s; free memory, or name another folder",
+			j->options->spool, strerror(-r));
+		return EXITS_FAILED;
+	}
+	if (j->leftovers.n)
+		log_warning("%s: %zu requests in it are for endpoints that are not given; give "
+			    "these endpoints again, or remove the files",
+			    j->options->spool, j->leftovers.n);
+	drop_leftovers(j);
+	return EXITS_GO_ON;
+}
+
 int job_begin(struct job *j)
 {
 	struct spool_found found = { .entries = NULL };
-	unsigned ours = 0;
+	unsigned unreadable = 0;
 	int r = EXITS_GO_ON;
 
 	if (j->spool.folder < 0)
 		return r;
 	for (size_t i = 0; r == EXITS_GO_ON && i < j->transfer_count; i++) {
 		r = resume(j, &j->transfers[i], &found);
-		ours += (unsigned)found.n;
+		unreadable += found.unreadable;
 	}
 	if (r != EXITS_GO_ON)
 		return r;
@@ -272,13 +311,18 @@ int job_begin(struct job *j)
 			"%s: %u files do not belong to prof-send and are left alone; keep other "
 			"files elsewhere",
 			j->options->spool, found.foreign);
-	/* `found` is the search of the last endpoint: its `others` include the requests of the
-	 * other endpoints of this run. */
-	if (found.others + found.n > ours)
-		log_warning("%s: %zu requests in it are for endpoints that are not given; give "
-			    "these endpoints again, or remove the files",
-			    j->options->spool, found.others + found.n - ours);
-	return r;
+	if (unreadable)
+		log_warning("%s: %u requests in it cannot be read and are skipped; give the files "
+			    "to the owner of the folder, or remove them",
+			    j->options->spool, unreadable);
+	return find_leftovers(j);
+}
+
+void job_put(struct job *j, struct request *r)
+{
+	sender_put(&j->sender, r);
+	if (j->leftovers.bytes)
+		drop_leftovers(j);
 }
 
 uint64_t job_answers(const struct job *j)
@@ -318,6 +362,11 @@ void job_end(struct job *j)
 	sender_done(&j->sender);
 	for (size_t i = 0; i < j->transfer_count; i++)
 		queue_end(&j->transfers[i].queue);
+	if (j->leftovers.dropped)
+		log_warning(
+			"--otlp-spool: %s: %zu of %zu requests for endpoints that are not given "
+			"were dropped",
+			j->options->spool, j->leftovers.dropped, j->leftovers.n);
 }
 
 bool job_report(const struct job *j)
@@ -359,5 +408,6 @@ void job_done(struct job *j)
 	for (size_t i = 0; i < j->transfer_count; i++)
 		transfer_close(&j->transfers[i]);
 	lender_end(&j->lender);
+	leftovers_done(&j->leftovers);
 	spool_close(&j->spool);
 }

@@ -8,11 +8,13 @@
 
 #include "tools/prof-send/confine.h"
 #include "tools/prof-send/options.h"
+#include "tools/prof-send/queue/leftovers.h"
 #include "tools/prof-send/transfer/sender.h"
 
 struct job {
 	const struct options *options;
 	struct spool spool;
+	struct leftovers leftovers;
 	struct lender lender;
 	struct lender_file files[LENDER_FILES];
 	size_t file_count;
@@ -33,6 +35,8 @@ int job_open(struct job *j, const struct options *o, uint64_t memory_max);
 /* Takes over the requests in the spool. Call it after the change of user. */
 int job_begin(struct job *j);
 
+/* Adds the request to every queue. */
+void job_put(struct job *j, struct request *r);
 /* Called during a wait. Returns true to end it. */
 typedef bool job_stop(void *ctx);
 /* Delivers waiting requests for at most this many ms. anew: the time starts again with each

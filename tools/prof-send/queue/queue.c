@@ -123,8 +123,8 @@ int queue_resume(struct queue *q, struct spool_found *ret)
 	for (size_t i = 0; !r && i < ret->n; i++) {
 		r = append(q, NULL, &ret->entries[i]) ? 0 : -ENOMEM;
 		q->counts.taken += !r;
-		q->next_serial = ret->entries[i].serial + 1;
 	}
+	q->next_serial = ret->last + 1;
 	free(ret->entries);
 	ret->entries = NULL;
 	q->counts.taken += r ? 0 : ret->damaged;

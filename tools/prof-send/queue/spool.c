@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-send/queue/spool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "common/base/bytes/numbers.h"
 #include "common/base/files/fd.h"
 
 #define ENTRIES_FIRST 64
@@ -46,8 +46,7 @@ void spool_close(struct spool *s)
 	fd_close(&s->folder);
 }
 
-/* Opens the folder again, to read its names from the beginning. */
-static DIR *open_names(const struct spool *s)
+DIR *spool_names(const struct spool *s)
 {
 	int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -99,7 +98,7 @@ int spool_may_take(const struct spool *s, const char *path, const struct spool_o
 		return SPOOL_SYSTEM;
 	if (owners->last && st.st_uid >= owners->first && st.st_uid <= owners->last)
 		return 0;
-	DIR *d = open_names(s);
+	DIR *d = spool_names(s);
 
 	if (!d)
 		return -errno;
@@ -115,7 +114,7 @@ int spool_may_take(const struct spool *s, const char *path, const struct spool_o
 
 int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid)
 {
-	DIR *d = open_names(s);
+	DIR *d = spool_names(s);
 	uint64_t key, serial;
 	bool part;
 	int r = 0;
@@ -215,10 +214,9 @@ static int find_one(const struct spool *s, uint64_t key, const char *name, struc
 		ret->foreign++;
 		return 0;
 	}
-	if (file_key != key) {
-		ret->others++;
+	if (file_key != key)
 		return 0;
-	}
+	ret->last = numbers_larger(ret->last, serial);
 	if (part) {
 		ret->damaged++;
 		unlinkat(s->folder, name, 0);
@@ -233,13 +231,16 @@ static int find_one(const struct spool *s, uint64_t key, const char *name, struc
 		ret->damaged++;
 		spool_remove(s, key, serial);
 		r = 0;
+	} else if (r == -EACCES || r == -EPERM) {
+		ret->unreadable++;
+		r = 0;
 	}
 	return r;
 }
 
 int spool_find(const struct spool *s, uint64_t key, struct spool_found *ret)
 {
-	DIR *d = open_names(s);
+	DIR *d = spool_names(s);
 	size_t cap = 0;
 	int r = 0;
 

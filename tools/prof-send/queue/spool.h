@@ -10,6 +10,7 @@
 #ifndef PROF_SEND_QUEUE_SPOOL_H
 #define PROF_SEND_QUEUE_SPOOL_H
 
+#include <dirent.h>
 #include <sys/types.h>
 #include "tools/prof-send/queue/spoolfile.h"
 
@@ -32,9 +33,10 @@ struct spool_entry {
 struct spool_found {
 	struct spool_entry *entries; /* for one endpoint, the oldest first; the caller frees them */
 	size_t n;
-	unsigned damaged; /* files of this endpoint that were torn or forged, and removed */
-	unsigned foreign; /* files that are not ours, and left alone */
-	unsigned others;  /* files of other endpoints, left alone */
+	unsigned damaged;    /* files of this endpoint that were torn or forged, and removed */
+	unsigned foreign;    /* files that are not ours, and left alone */
+	unsigned unreadable; /* files of this endpoint that may not be read, left alone */
+	uint64_t last;	     /* the highest serial of this endpoint; 0: none */
 };
 
 enum spool_verdict {
@@ -60,6 +62,8 @@ int spool_may_take(const struct spool *s, const char *path, const struct spool_o
  * Returns 0 or -errno. */
 int spool_hand_over(const struct spool *s, uid_t uid, gid_t gid);
 void spool_close(struct spool *s);
+/* The folder's names from the beginning, for readdir. NULL: errno. The caller closes it. */
+DIR *spool_names(const struct spool *s);
 /* Searches the folder and removes torn files of this endpoint. Returns 0 or -errno. */
 int spool_find(const struct spool *s, uint64_t key, struct spool_found *ret);
 /* Returns 0, or -errno if nothing was written (-ENOSPC, -EDQUOT, -EIO). */
