@@ -675,6 +675,10 @@ REFUSED = [
     (["--min-age", "0"], 2, "--min-age: 0: "),
     (["--min-age", "5x"], 2, "--min-age: 5x: "),
     (["--descendants"], 2, "--descendants: needs --pid or --exclude-pid"),
+    (["--comm", "ab", "--exclude-comm", "a*"], 2, "--exclude-comm: a*: nothing is left of --comm"),
+    (["--unit", "x.service", "--user", "0", "--exclude-user", "root"], 2,
+     "--exclude-user: root: nothing is left of --user"),
+    (["--pid", "1", "--exclude-pid", "1"], 2, "--exclude-pid: 1: nothing is left of --pid"),
     (["--comm", "x"] * 1025, 2, "--comm: x: too many targets; give 1024 at most"),
 ]
 

@@ -108,6 +108,22 @@ int sampling_option(struct sampling *s, const struct cmdline *c, int val)
 	return EXITS_USAGE;
 }
 
+/* Returns the target that excludes one of the pids, if all of them are excluded; else NULL. */
+static const struct target *excluded_pid(const struct sampling *s)
+{
+	const struct target *ret = NULL;
+	bool all = s->pid_count > 0;
+
+	for (size_t i = 0; all && i < s->pid_count; i++) {
+		all = false;
+		for (size_t k = 0; !all && k < s->targets.count; k++) {
+			ret = &s->targets.list[k];
+			all = ret->kind == TARGETS_PID && ret->exclude && ret->number == s->pids[i];
+		}
+	}
+	return all ? ret : NULL;
+}
+
 int sampling_check(const struct sampling *s)
 {
 	const struct targets *t = &s->targets;
@@ -115,6 +131,14 @@ int sampling_check(const struct sampling *s)
 	if (t->descendants && !s->pid_count && !targets_have(t, TARGETS_PID, true))
 		return cmdline_refuse_all("--descendants: needs --pid or --exclude-pid; give one "
 					  "of them");
+	const struct target *out = targets_contradiction(t);
+
+	if (!out)
+		out = excluded_pid(s);
+	if (out)
+		return cmdline_refuse_all("--%s: %s: nothing is left of --%s; remove one of them",
+					  targets_name(out), out->text,
+					  targets_name(out) + strlen("exclude-"));
 	return EXITS_GO_ON;
 }
 

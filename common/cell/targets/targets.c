@@ -199,6 +199,55 @@ bool targets_any(const struct targets *t)
 	return t->count || t->min_age > 0;
 }
 
+/* Whether every process that `in` names is also one of those that `out` names. */
+static bool covers(const struct target *out, const struct target *in)
+{
+	if (!out->exclude || in->exclude || out->kind != in->kind)
+		return false;
+	if (in->kind == TARGETS_USER || in->kind == TARGETS_PID)
+		return out->number == in->number;
+	const size_t n = strlen(out->text);
+
+	return strcmp(out->text, in->text) == 0 ||
+	       (in->kind == TARGETS_COMM_NAME && n && out->text[n - 1] == '*' &&
+		strncmp(out->text, in->text, n - 1) == 0);
+}
+
+static const struct target *excluding(const struct targets *t, const struct target *in)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (covers(&t->list[i], in))
+			return &t->list[i];
+	return NULL;
+}
+
+/* The same for one kind. Cgroups, containers and units are one. */
+static const struct target *contradiction_of(const struct targets *t, enum targets_kind first,
+					     enum targets_kind last)
+{
+	const struct target *by = NULL;
+
+	for (size_t i = 0; i < t->count; i++) {
+		const struct target *in = &t->list[i];
+
+		if (in->exclude || in->kind < first || in->kind > last)
+			continue;
+		by = excluding(t, in);
+		if (!by)
+			return NULL;
+	}
+	return by;
+}
+
+const struct target *targets_contradiction(const struct targets *t)
+{
+	const struct target *ret = contradiction_of(t, TARGETS_CGROUP, TARGETS_UNIT);
+
+	if (!ret)
+		ret = contradiction_of(t, TARGETS_COMM_NAME, TARGETS_COMM_NAME);
+	return ret ? ret : contradiction_of(t, TARGETS_USER, TARGETS_USER);
+}
+
 bool targets_have(const struct targets *t, enum targets_kind kind, bool exclude)
 {
 	for (size_t i = 0; i < t->count; i++)

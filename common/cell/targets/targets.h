@@ -113,6 +113,9 @@ void targets_words(const struct targets *t, struct words *w);
 bool targets_any(const struct targets *t);
 /* Whether a value of this kind was given. exclude: one that excludes. */
 bool targets_have(const struct targets *t, enum targets_kind kind, bool exclude);
+/* Returns a target that excludes the only processes that targets of its kind include; NULL: there
+ * is none. */
+const struct target *targets_contradiction(const struct targets *t);
 /* The long name of a target's option, such as "exclude-unit". Static. */
 const char *targets_name(const struct target *t);
 
