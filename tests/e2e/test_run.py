@@ -520,6 +520,19 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
                                            "write to\n")
 
 
+def test_a_folder_that_others_control_is_refused(tmp_path):
+    wide, link = tmp_path / "wide", tmp_path / "link"
+    wide.mkdir()
+    wide.chmod(0o1777)
+    link.symlink_to("/var/tmp")
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    for folder, why in (wide, "every user may write to it"), (link, "is a link of another user"):
+        p = profpipe("run", "--output-dir", folder)
+        assert p.returncode == 1 and p.stderr.startswith(
+            f"profpipe: error: --output-dir: {folder}: {why}; "), p.stderr
+    assert os.listdir(wide) == []
+
+
 # --- metrics ---
 
 def metrics(port):

@@ -20,6 +20,7 @@
 #include "common/base/files/outfile.h"
 #include "tools/profpipe/options/sendcheck.h"
 #include "tools/profpipe/settings/spelling.h"
+#include "tools/profpipe/store/profiles.h"
 
 #define HZ_DEFAULT 20
 #define CPU_LIMIT_DEFAULT 5
@@ -437,27 +438,25 @@ static int check_output(struct service *s, struct options_choice *choice, bool m
 static int check_places(const struct options *o)
 {
 	char copy[PATH_MAX];
-	const char *folder = o->output_dir;
-	struct stat st;
 	int e = 0;
 
-	if (!folder && o->output && strcmp(o->output, "-") != 0 && strlen(o->output) < PATH_MAX) {
-		memcpy(copy, o->output, strlen(o->output) + 1);
-		folder = dirname(copy);
+	if (o->output_dir) {
+		int dir = profiles_open(o->output_dir, &e);
+
+		if (!e && faccessat(dir, ".", W_OK, AT_EACCESS))
+			e = -errno;
+		fd_close(&dir);
+		return e ? cmdline_refuse_all("--output-dir: %s: %s", o->output_dir,
+					      profiles_error(e))
+			 : EXITS_GO_ON;
 	}
-	if (!folder)
+	if (!o->output || strcmp(o->output, "-") == 0 || strlen(o->output) >= PATH_MAX)
 		return EXITS_GO_ON;
-	if (stat(folder, &st))
-		e = errno;
-	else if (!S_ISDIR(st.st_mode))
-		e = ENOTDIR;
-	else if (access(folder, W_OK))
-		e = errno;
-	if (!e)
+	memcpy(copy, o->output, strlen(o->output) + 1);
+	if (!access(dirname(copy), W_OK))
 		return EXITS_GO_ON;
-	return cmdline_refuse_all("--%s: %s: %s; name a folder that you can write to",
-				  o->output_dir ? "output-dir" : "output",
-				  o->output_dir ? o->output_dir : o->output, strerror(e));
+	return cmdline_refuse_all("--output: %s: %s; name a folder that you can write to",
+				  o->output, strerror(errno));
 }
 
 /* Checks what concerns more than one option. With a settings file, every error is logged, else only

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "common/base/bytes/str.h"
+#include "common/base/files/fd.h"
 
 #define STAMP "dddddddddTddddddZ" /* one d more than usual, for the year 10000 */
 #define LISTED_MAX 65536u
@@ -247,6 +248,25 @@ static void close_all(struct profiles *p)
 	p->fd = p->dir = p->journal = -1;
 }
 
+int profiles_open(const char *path, int *ret_error)
+{
+	struct stat link, st;
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
+
+	if (fd < 0 || fstat(fd, &st))
+		r = -errno;
+	else if (!lstat(path, &link) && S_ISLNK(link.st_mode) && link.st_uid != 0 &&
+		 link.st_uid != geteuid())
+		r = PROFILES_LINK;
+	else if (st.st_mode & S_IWOTH)
+		r = PROFILES_OPEN;
+	if (r)
+		fd_close(&fd);
+	*ret_error = r;
+	return fd;
+}
+
 int profiles_begin(struct profiles *p, const char *path, const char *ending, int64_t now_s,
 		   bool resumes)
 {
@@ -259,15 +279,16 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	snprintf(p->name, sizeof(p->name), "%s%.32s", stamp, ending);
 	snprintf(p->part, sizeof(p->part), "%s%.32s" PART, stamp, ending);
 	snprintf(p->journal_name, sizeof(p->journal_name), "%s%.32s" JOURNAL, stamp, ending);
-	p->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
+
+	p->dir = profiles_open(path, &r);
 	if (p->dir < 0)
-		return -errno;
+		return r;
 	remove_stale(p->dir);
 	p->resumed = false;
 	if (resumes)
 		resume(p, ending, now_s);
-	int r = prune(p);
-
+	r = prune(p);
 	if (!r && !faccessat(p->dir, p->name, F_OK, AT_SYMLINK_NOFOLLOW))
 		r = -EEXIST;
 	if (!r) {
@@ -288,6 +309,22 @@ int profiles_begin(struct profiles *p, const char *path, const char *ending, int
 	if (r)
 		close_all(p);
 	return r;
+}
+
+const char *profiles_error(int r)
+{
+	static char text[160];
+
+	switch (r) {
+	case PROFILES_OPEN:
+		return "every user may write to it; run chmod o-w, or name another folder";
+	case PROFILES_LINK:
+		return "is a link of another user; name the folder itself";
+	default:
+		snprintf(text, sizeof(text), "%s; name a folder that you can write to",
+			 strerror(r < 0 ? -r : EIO));
+		return text;
+	}
 }
 
 int profiles_end(struct profiles *p, enum profiles_end how)

@@ -33,10 +33,21 @@ struct profiles {
 		.dir = -1, .fd = -1, .journal = -1 \
 	}
 
+enum profiles_verdict {
+	PROFILES_OPEN = 1, /* every user may write to the folder, and so replace its files */
+	PROFILES_LINK = 2, /* the folder's name is a link of another user, who can change it */
+};
+
+/* Opens the folder of this name. Returns a descriptor, or *ret_error: enum profiles_verdict or
+ * -errno. */
+int profiles_open(const char *path, int *ret_error);
+/* The "reason; remedy" for an error of profiles_open or profiles_begin. Static storage. */
+const char *profiles_error(int r);
+
 /* Opens the folder, and in it a file that begins at now_s (seconds of UTC), or, if `resumes` is
  * set, the file of a killed run. The owner may write the file, and the group may read it. Removes
- * files beyond the limits. `ending` begins with a dot. Returns 0, or -errno (-EEXIST: another file
- * began in this second). */
+ * files beyond the limits. `ending` begins with a dot. Returns 0, enum profiles_verdict, or -errno
+ * (-EEXIST: another file began in this second). */
 int profiles_begin(struct profiles *p, const char *path, const char *ending, int64_t now_s,
 		   bool resumes);
 /* How the writer ended. */

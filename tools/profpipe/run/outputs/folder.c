@@ -52,8 +52,7 @@ int folder_open(struct folder *f, const struct options *o)
 	const int r = begin(o, true, &f->now);
 
 	if (r) {
-		log_error("--output-dir: %s: %s; name a folder that you can write to",
-			  o->output_dir, strerror(-r));
+		log_error("--output-dir: %s: %s", o->output_dir, profiles_error(r));
 		return r;
 	}
 	f->o = o;
