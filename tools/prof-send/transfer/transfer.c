@@ -20,7 +20,8 @@
 #define CONNECT_MS 5000
 #define SENT_MOST 2 /* how often libcurl may send the request in one attempt */
 #define KEEPALIVE_S 30
-#define IDLE_S 300 /* an idle connection is reused for this long */
+#define CREDENTIALS_NS 2000000000u /* between two looks at files that cannot be used */
+#define IDLE_S 300		   /* an idle connection is reused for this long */
 #define SAID_NS 10000000000u
 /* After this many consecutive attempts without memory, the request is given up: others wait behind
  * it. */
@@ -369,12 +370,13 @@ bool transfer_begin(struct transfer *t, uint64_t now_ns)
 		queue_give_up(&t->queue, QUEUE_DAMAGED);
 		return false;
 	}
-	wait_before_next(t, 0);
 	if (r == TRANSFER_NO_CREDENTIALS) {
 		snprintf(t->failing, sizeof(t->failing), "a file of its options cannot be used");
+		t->next_ns = now_ns + CREDENTIALS_NS;
 		queue_again(&t->queue);
 		return false;
 	}
+	wait_before_next(t, 0);
 	if (++t->lacks < LACKS_MOST) {
 		queue_again(&t->queue);
 		return false;
