@@ -28,7 +28,8 @@
 #define ROTATE_DEFAULT_S 3600
 #define KEEP_FILES_DEFAULT 168 /* one week of hourly files */
 #define KEEP_BYTES_DEFAULT (1ull << 30)
-#define PLACE 4200 /* longest "FILE:LINE" in bytes */
+#define UNIT_FOLDER "/var/lib/profpipe" /* the unit makes it when it starts */
+#define PLACE 4200			/* longest "FILE:LINE" in bytes */
 
 static const struct option longs[] = {
 	{ "settings", required_argument, NULL, OPTION_SETTINGS },
@@ -443,6 +444,8 @@ static int check_places(const struct options *o)
 	if (o->output_dir) {
 		int dir = profiles_open(o->output_dir, &e);
 
+		if (e == -ENOENT && strcmp(o->output_dir, UNIT_FOLDER) == 0)
+			return EXITS_GO_ON;
 		if (!e && faccessat(dir, ".", W_OK, AT_EACCESS))
 			e = -errno;
 		fd_close(&dir);
