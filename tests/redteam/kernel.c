@@ -110,7 +110,12 @@ long shared_memory(void)
 
 long message_queue(void)
 {
-	return CALL(SYS_mq_open, "redteam", O_CREAT | O_RDWR, 0600, 0);
+	const long fd = CALL(SYS_mq_open, "redteam", O_CREAT | O_RDWR, 0600, 0);
+
+	/* A queue outlives its process, and the next run has another user. */
+	if (fd >= 0)
+		(void)CALL(SYS_mq_unlink, "redteam");
+	return fd;
 }
 
 long io_ports(void)
