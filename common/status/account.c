@@ -227,6 +227,11 @@ size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCO
 			 "not sampled: %.3f s in all while prof-bpf was away, some %" PRIu64
 			 " samples",
 			 (double)f->unsampled_ns / 1e9, f->unsampled);
+	if (f->left_out)
+		snprintf(ret[n++], ACCOUNT_NOTE,
+			 "left out: %" PRIu64 " samples of other sources than this event, which "
+			 "the formats text and otlp show",
+			 f->left_out);
 	if (f->skipped_messages || f->skipped_fields)
 		snprintf(ret[n++], ACCOUNT_NOTE,
 			 "made by a newer version: %" PRIu64 " messages and %" PRIu64

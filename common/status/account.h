@@ -59,9 +59,10 @@ uint32_t account_container(const struct status_blame *b);
 /* One sentence about all losses. */
 const char *account_loss(const struct status *f);
 /* Writes notes on the run, one line each, and returns their number: how much memory would have
- * sufficed, which tools were restarted, when nothing was sampled, what was skipped because it is
- * unknown, and whether the stream was falsified. */
-#define ACCOUNT_NOTES 5
+ * sufficed, which tools were restarted, when nothing was sampled, how many samples of other
+ * sources are left out, what was skipped because it is unknown, and whether the stream was
+ * falsified. */
+#define ACCOUNT_NOTES 6
 #define ACCOUNT_NOTE 256
 size_t account_notes(const struct status *f, char ret[static ACCOUNT_NOTES][ACCOUNT_NOTE]);
 /* Whether the samples differ from those that prof-bpf sent, so that prof-symd falsified them. */

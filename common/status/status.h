@@ -78,6 +78,7 @@ struct status {
 	uint64_t memory_peak;
 	/* prof-export: the differences from prof-bpf's own counts (witness.h). */
 	uint64_t witness_more, witness_fewer, witness_losses;
+	uint64_t left_out; /* prof-export: samples of other sources than the event, if not shown */
 	/* prof-export: messages and fields of a newer version that were skipped. */
 	uint64_t skipped_messages, skipped_fields;
 	/* prof-export: samples that lack a name, by enum unnamed_reason. */

@@ -332,11 +332,13 @@ label id=2 key="shard" number=7
 label id=3 key="endpoint" value="second"
 label id=4 key="thread.id" number=1
 labels id=1 list=[1,2,3,4]
-labels id=2 list=[9]
+label id=5 number=5
+labels id=2 list=[5]
+labels id=4 list=[]
 labels id=3 list=[2,1]
 link id=1 trace={trace} span={span}
 link id=2 trace={"00" * 16} span={span}
-""", "labels=1 link=1", "labels=1", "labels=3 link=1", "link=2", "labels=2", "labels=5 link=5", "")
+""", "labels=1 link=1", "labels=1", "labels=3 link=1", "link=2", "labels=2", "labels=4", "")
     found = {(len(s.timestamps_unix_nano), s.link_index,
               lookup(d, s.attribute_indices).get("endpoint")): lookup(d, s.attribute_indices)
              for s in p.samples}
@@ -355,7 +357,7 @@ source id=4 kind=2 event="cache-misses" unit="misses" period=77
 source id=5 kind=0
 """, "source=1 value=5", "value=10101010", "source=1 value=6", "source=2 value=100",
                       "source=3 value=1000", "source=4 value=77", "source=4 value=231 count=3",
-                      "source=5 value=9", "source=9 value=10101010")
+                      "source=5 value=9", "value=10101010")
     rows = [(types(d, p), p.period, [(len(s.timestamps_unix_nano), list(s.values))
                                      for s in p.samples]) for p in found]
     assert rows[0] == (("samples", "count", "cpu", "nanoseconds"), 10101010, [(2, [])])

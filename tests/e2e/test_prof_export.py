@@ -190,6 +190,52 @@ def test_text_is_as_the_golden_lines():
         "\tffffffff81999999 [kernel+0xffffffff81999999] ([kernel.kallsyms])\n\n")
 
 
+SOURCES = f"""{HELLO}
+process id=1 pid=1 comm="prog"
+thread id=1 process=1 tid=1 comm="prog"
+function id=1 name="f"
+frame id=1 functions=[1] lines=[0]
+stack id=1 frames=[1]
+source id=1 kind=4 event="alloc" unit="bytes" period=512
+source id=2 event="a b" unit="c d"
+label id=1 key="k" number=1
+labels id=1 list=[1]
+labels id=2 list=[1,9]
+sample stack=1 thread=1 time_ns=2000000000 value=10101010 labels=1
+sample stack=1 thread=1 time_ns=2000000000 value=1024 source=1
+sample stack=1 thread=1 time_ns=2000000000 value=7 source=2
+"""
+UNDEFINED = "".join(f"sample stack=1 thread=1 time_ns=2000000000 {it}\n"
+                    for it in ("source=9", "labels=9", "labels=2", "link=9"))
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_samples_of_other_sources_are_named_or_left_out(fmt, tmp_path):
+    p = export(SOURCES + UNDEFINED + END, "-f", fmt, "-s", "-o", tmp_path / "out")
+    out = (tmp_path / "out").read_bytes()
+    assert "lost malformed: 4 " in p.err
+    shown = fmt in ("text", "stream", "otlp")
+    assert ("other sources" in p.err) != shown
+    if not shown:
+        assert (f"2 samples are of other sources than the recording's event; {tmp_path}/out leaves "
+                "them out; use -f text or -f otlp to see them\n") in p.err
+        assert "1 sample of 1 process " in p.err
+    if fmt == "folded":
+        assert out == b"prog;f 1\n"
+    if fmt == "html":
+        assert b'"samples":[1]}' in out and b'"notes":["left out: 2 samples of ' in out
+    if fmt == "pprof":
+        assert [s["value"] for s in decode(out)["sample"]] == [[1, 10101010]]
+    if fmt == "text":
+        assert re.findall(r"2\.000000: (.*):\n", out.decode()) == [
+            "10101010 cpu-clock", "1024 alloc/bytes/", r"7 a\x20b/c\x20d/"]
+
+
+def test_the_mean_period_is_of_the_recordings_event():
+    lines = SOURCES.replace("period=10101010", "period=0")
+    assert decode(export(lines + END, "-f", "pprof", raw=True).stdout)["period"] == [10101010]
+
+
 def test_text_is_read_by_the_grammar_of_its_importers():
     """The patterns by which stackcollapse-perf.pl and speedscope parse perf's text."""
     head, frame = re.compile(r"^(\S.+?)\s+(\d+)/*(\d+)*\s+"), re.compile(
@@ -420,9 +466,9 @@ def deployed(tmp_path, lines, fmt="folded", last=False):
     assert sender.wait(30) == 0
     os.close(status_r)
     os.close(life_w)
-    # Behind the event: figures of others, of runtimes, of the run, of the witness, of what was
-    # skipped, of names, of owners, and of requests.
-    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 2 * 8 + 8 * 8 + 24 * 4 * 8 + 7 * 8
+    # Behind the event: figures of others, of runtimes, of the run, of the witness, of what was left
+    # out or skipped, of names, of owners, and of requests.
+    behind = 24 + 3 * 16 * 8 + 8 * 8 + 3 * 8 + 3 * 8 + 8 * 8 + 24 * 4 * 8 + 7 * 8
     size = STATUS.size + 10 * TOP.size + 32 + behind
     assert len(words) % size == 0
     states = []

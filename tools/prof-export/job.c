@@ -106,6 +106,10 @@ int job_finish(struct job *job, const struct options *o, int verdict, const char
 			    "to this one and were skipped; use prof-export of that version",
 			    what, (unsigned long long)job->status.skipped_messages,
 			    (unsigned long long)job->status.skipped_fields);
+	if (job->status.left_out)
+		log_warning("%s: %llu samples are of other sources than the recording's event; "
+			    "%s leaves them out; use -f text or -f otlp to see them",
+			    what, (unsigned long long)job->status.left_out, output);
 	if (model_totals(job->session.model)->unkept)
 		log_warning(
 			"%llu samples did not fit into %zu MiB and are counted as lost; raise --%s",

@@ -124,6 +124,11 @@ Test(account, notes_are_of_memory_restarts_and_gaps)
 	cr_assert_str_eq(notes[3],
 			 "made by a newer version: 0 messages and 2 fields are unknown to "
 			 "this one, and were skipped");
+	f.left_out = 7;
+	cr_assert_eq(account_notes(&f, notes), 5);
+	cr_assert_str_eq(notes[3],
+			 "left out: 7 samples of other sources than this event, which the formats "
+			 "text and otlp show");
 }
 
 /* The longest texts that exist. */

@@ -144,6 +144,25 @@ static void lose_sample(struct model *m)
 		model_lose(m, m->gap_seen ? LOST_SEQUENCE : LOST_MALFORMED, 1);
 }
 
+/* Finds the annotations of a sample. Returns false if the sample is malformed. If labels or a link
+ * did not arrive, or did not fit, the sample only lacks these. */
+static bool annotate(struct model *m, const struct msg_sample *msg, bool plain,
+		     struct annotations_found *ret)
+{
+	const enum annotations_verdict v = annotations_find(&m->epoch.annotations, msg, plain, ret);
+
+	return !v || (v == ANNOTATIONS_NO_EXTRAS && (m->limit_hit || m->gap_seen));
+}
+
+static void pass_time(struct model *m, uint64_t time_ns)
+{
+	struct model_totals *t = &m->totals;
+
+	t->first_ns = numbers_smaller(time_ns, t->first_ns);
+	t->last_ns = numbers_larger(time_ns, t->last_ns);
+	uptime_until(&m->uptime, time_ns);
+}
+
 /* Loses a sample that prof-bpf's report also counts. */
 static void lose_seen(struct model *m, struct share *w)
 {
@@ -233,6 +252,7 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	/* prof-bpf sends no count, no labels and no link (witness.h). So ignore them, also in runs
 	 * in which the samples cannot be compared. */
 	const bool plain = model_has_witness(m);
+	struct annotations_found found;
 	bool folds = false;
 
 	if (msg->stack && stack == TABLE_NONE && w->refused)
@@ -245,10 +265,19 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		lose_sample(m);
 		return 0;
 	}
+	if (!annotate(m, msg, plain, &found)) {
+		lose_sample(m);
+		return 0;
+	}
 	if (msg->thread)
 		see(m, msg, thread_at);
 	else
 		m->witness_check.came.samples++; /* prof-bpf sends no sample without a thread */
+	if (m->options.aggregate && found.source != MODEL_NONE) {
+		t->left_out++;
+		pass_time(m, msg->time_ns);
+		return 0;
+	}
 	if (!msg->stack && definitions_stack(&m->definitions, 0, false, NULL, 0, &stack)) {
 		lose_seen(m, w);
 		return 0;
@@ -265,16 +294,14 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 	w->folded += folds;
 	const struct model_stack *s = &m->definitions.stacks.data[stack];
 
-	*ret = (struct model_sample){
-		.cpu = msg->cpu,
-		.time_ns = msg->time_ns,
-		.value = msg->value,
-		.count = plain || !msg->count ? 1 : msg->count,
-		.source = table_ids_get(&m->epoch.annotations.source_ids, msg->source),
-		.labels = table_ids_get(&m->epoch.annotations.labels_ids, plain ? 0 : msg->labels),
-		.link = table_ids_get(&m->epoch.annotations.link_ids, plain ? 0 : msg->link),
-		.stack = s
-	};
+	*ret = (struct model_sample){ .cpu = msg->cpu,
+				      .time_ns = msg->time_ns,
+				      .value = msg->value,
+				      .count = plain || !msg->count ? 1 : msg->count,
+				      .source = found.source,
+				      .labels = found.labels,
+				      .link = found.link,
+				      .stack = s };
 	if (msg->thread) {
 		struct epoch_thread *d = &m->epoch.threads.data[thread_at];
 		struct epoch_process *p = &m->epoch.processes.data[d->process];
@@ -289,7 +316,10 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		count_runtime(m, p, s);
 	}
 	t->samples++;
-	model_add(&t->value, msg->value);
+	if (found.source == MODEL_NONE) {
+		t->of_event++;
+		model_add(&t->value, msg->value);
+	}
 	t->user_stacks += s->user;
 	if (s->lacks) {
 		t->unnamed[s->lacks]++;
@@ -303,12 +333,8 @@ static int take_sample(struct model *m, const struct msg_sample *msg, struct mod
 		if (!t->first_complete_ns || msg->time_ns < t->first_complete_ns)
 			t->first_complete_ns = msg->time_ns;
 	}
-	if (msg->time_ns < t->first_ns)
-		t->first_ns = msg->time_ns;
-	if (msg->time_ns > t->last_ns)
-		t->last_ns = msg->time_ns;
-	uptime_until(&m->uptime, msg->time_ns);
-	if (s->count)
+	pass_time(m, msg->time_ns);
+	if (s->count && found.source == MODEL_NONE)
 		m->definitions.self.data[m->definitions.numbers.data[s->frames]]++;
 	return MODEL_SAMPLE;
 }
@@ -349,10 +375,16 @@ static void take_hello(struct model *m, const struct msg_hello *msg)
 	h->seen = true;
 }
 
+/* Samples that arrived, and losses that are known. */
+static uint64_t came_of(const struct model_totals *t)
+{
+	return t->samples + t->left_out + reason_lost_samples(t->lost);
+}
+
 /* Samples that arrived, and losses that were reported. */
 static uint64_t accounted(const struct model_totals *t)
 {
-	return t->samples + reason_lost_samples(t->lost) - t->lost[LOST_RESTART];
+	return came_of(t) - t->lost[LOST_RESTART];
 }
 
 /* prof-bpf took these samples, but they never came, because the tool that held them ended. Their
@@ -583,6 +615,8 @@ int model_take(struct model *m, const struct msg *msg, struct model_sample *ret_
 	case MSG_LABEL:
 	case MSG_LABELS:
 	case MSG_LINK:
+		take_definition(m, msg, OWNER_OF_ALL);
+		break;
 	case MSG_CGROUP:
 		if (m->options.surroundings)
 			take_definition(m, msg, OWNER_OF_ALL);
@@ -677,8 +711,7 @@ void model_judge(struct model *m)
 
 void model_conclude(struct model *m)
 {
-	const uint64_t came = m->former.came + m->totals.samples +
-			      reason_lost_samples(m->totals.lost),
+	const uint64_t came = m->former.came + came_of(&m->totals),
 		       taken = witness_check_taken(&m->witness_check);
 
 	model_judge(m);
@@ -716,7 +749,7 @@ void model_next(struct model *m)
 
 	m->sampler.handed_on += accounted(&t) - m->sampler.accounted;
 	m->sampler.accounted = 0;
-	m->former.came += t.samples + reason_lost_samples(t.lost);
+	m->former.came += came_of(&t);
 	for (int i = 0; i < STATUS_REASONS; i++)
 		m->former.lost[i] += t.lost[i];
 	forget_all(m);

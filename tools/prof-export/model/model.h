@@ -25,8 +25,10 @@ struct model_options {
 	bool interpreter_frames; /* also show the native frames of an interpreter's own loop */
 	bool code;		 /* show which kind of code runs in an interpreted frame */
 	bool lines;		 /* MODEL_NAMES: interpreted frames keep their line numbers */
-	bool aggregate; /* keep samples; else only count them, and forget the rest at each epoch */
-	bool surroundings;   /* keep the cgroups and attributes of processes, and the annotations */
+	/* Keep samples, except those of other sources than the event of the header. Else only count
+	 * samples, and forget the rest at each epoch. */
+	bool aggregate;
+	bool surroundings;   /* keep the cgroups and attributes of processes */
 	size_t memory_max;   /* bytes */
 	uint64_t share_most; /* the most memory that later messages may grant; 0: they grant none */
 	size_t others;	     /* bytes of such a grant that other users in this process need */

@@ -102,7 +102,7 @@ uint64_t model_period(const struct model *m)
 {
 	const struct model_totals *t = &m->totals;
 
-	return m->header.period || !t->samples ? m->header.period : t->value / t->samples;
+	return m->header.period || !t->of_event ? m->header.period : t->value / t->of_event;
 }
 
 /* Estimates the samples missed between two prof-bpfs, at the average rate. */
@@ -229,6 +229,7 @@ void model_status(const struct model *m, struct status *st, bool with_top)
 			       .witness_more = t->witness.more,
 			       .witness_fewer = t->witness.fewer,
 			       .witness_losses = t->witness.losses,
+			       .left_out = t->left_out,
 			       .skipped_messages = sum(t->skipped_messages),
 			       .skipped_fields = sum(t->skipped_fields) };
 	memcpy(st->truncated, t->truncated, sizeof(st->truncated));

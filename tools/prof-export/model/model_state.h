@@ -27,7 +27,9 @@ struct model_header {
 };
 
 struct model_totals {
-	uint64_t samples, value, user_stacks, complete;
+	uint64_t samples, user_stacks, complete;
+	uint64_t of_event, value; /* samples of the header's event, and the sum of their values */
+	uint64_t left_out;	  /* samples of other sources, which `samples` does not include */
 	uint64_t processes, threads; /* number of distinct ones in the stream */
 	uint64_t truncated[STATUS_REASONS], lost[STATUS_REASONS], unnamed[STATUS_UNNAMED_REASONS];
 	uint64_t first_ns, last_ns,

@@ -2,6 +2,7 @@
 #include "tools/prof-export/output/text.h"
 
 #include <inttypes.h>
+#include "tools/prof-export/model/definitions/annotations.h"
 #include "tools/prof-export/model/label.h"
 
 /* Importers take a blank followed by digits as the end of the name. They refuse a name that begins
@@ -98,7 +99,30 @@ static int put_call(struct buf *b, const struct model *m, const struct model_fra
 	return r ? r : buf_append(b, "\n", 1);
 }
 
-static int put_head(struct buf *b, const struct model_header *h, const struct model_sample *s)
+/* The event, or for another source its event and unit, as one word: "cpu-clock", "alloc/bytes/". */
+static int put_source(struct buf *b, const struct model *m, const struct model_sample *s)
+{
+	struct str event = model_header(m)->event, unit = STR_LIT("");
+	const size_t from = b->len;
+
+	if (s->source != MODEL_NONE) {
+		const struct annotations_source *a = &model_annotations(m)->sources.data[s->source];
+
+		event = model_string(m, a->event);
+		unit = model_string(m, a->unit);
+	}
+	int r = label_escape(b, event.len ? event : STR_LIT("event"));
+
+	if (!r && unit.len)
+		r = buf_append(b, "/", 1);
+	if (!r && unit.len)
+		r = label_escape(b, unit);
+	if (!r && unit.len)
+		r = buf_append(b, "/", 1);
+	return r ? r : put_word(b, from);
+}
+
+static int put_head(struct buf *b, const struct model *m, const struct model_sample *s)
 {
 	int r = put_comm(b, s->comm, s->pid);
 
@@ -108,19 +132,15 @@ static int put_head(struct buf *b, const struct model_header *h, const struct mo
 			       ": %" PRIu64 " ",
 			       s->pid, s->tid, s->cpu, s->time_ns / 1000000000u,
 			       s->time_ns / 1000u % 1000000u, s->value);
-	const size_t event = b->len;
 
 	if (!r)
-		r = label_escape(b, h->event.len ? h->event : STR_LIT("event"));
-	if (!r)
-		r = put_word(b, event);
+		r = put_source(b, m, s);
 	return r ? r : buf_append(b, ":\n", 2);
 }
 
 int text_sample(struct text *t, const struct model *m, const struct model_sample *s,
 		struct output *o)
 {
-	const struct model_header *h = model_header(m);
 	const uint32_t *stack = model_frames_of(m, s->stack);
 	const struct model_frame *frames;
 	struct buf *b = &t->line;
@@ -130,7 +150,7 @@ int text_sample(struct text *t, const struct model *m, const struct model_sample
 	/* Each round writes one complete piece, or nothing if memory runs out. */
 	do {
 		buf_reset(b);
-		r = put_head(b, h, s);
+		r = put_head(b, m, s);
 	} while (output_rest(o, r, &rests));
 	model_frames(m, &frames);
 	for (uint32_t i = 0; !r && i < s->stack->count; i++) {

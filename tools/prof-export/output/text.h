@@ -7,7 +7,8 @@
  *   	0 [truncated: reason] (file in which the walk ended)
  *
  * As in perf, an inlined call has the address of the call around it, and `(inlined)` for its
- * binary. Time is the stream's, CLOCK_MONOTONIC.
+ * binary. Time is the stream's, CLOCK_MONOTONIC. The event of another source than the recording's
+ * own has its unit, as in `alloc/bytes/:`.
  */
 #ifndef PROF_EXPORT_OUTPUT_TEXT_H
 #define PROF_EXPORT_OUTPUT_TEXT_H

@@ -44,6 +44,7 @@ static void add(struct status *sum, const struct status *one)
 	sum->samples += one->samples;
 	sum->user_stacks += one->user_stacks;
 	sum->complete += one->complete;
+	sum->left_out += one->left_out;
 	sum->bytes += one->bytes;
 	sum->duration_ns += one->duration_ns;
 	sum->unsampled_ns += one->unsampled_ns;

@@ -4,6 +4,8 @@
 #include <errno.h>
 
 #define EXTRAS_MAPPED 16 /* bytes of an id in a map, on average */
+/* A definition that is ignored: its id is known, but stands for nothing. */
+#define IGNORED (TABLE_NONE - 1)
 
 static int take_source(struct annotations *e, struct definitions *d, const struct msg_source *m)
 {
@@ -22,7 +24,7 @@ static int take_label(struct annotations *e, struct definitions *d, const struct
 	struct annotations_label l = { .number = m->number };
 
 	if (!m->key.len)
-		return 0;
+		return table_ids_set(&e->label_ids, &d->pool, m->id, IGNORED);
 	if (table_strings_intern(&d->strings, &d->pool, m->key, &l.key) ||
 	    table_strings_intern(&d->strings, &d->pool, m->value, &l.value) ||
 	    !POOL_ARRAY_ROOM(&d->pool, &e->labels, 1))
@@ -31,7 +33,7 @@ static int take_label(struct annotations *e, struct definitions *d, const struct
 	return table_ids_set(&e->label_ids, &d->pool, m->id, (uint32_t)e->labels.len++);
 }
 
-/* Leaves out unknown labels. */
+/* A list with an undefined label is undefined itself. */
 static int take_labels(struct annotations *e, struct definitions *d, const struct msg_labels *m)
 {
 	const size_t at = e->lists.len;
@@ -42,7 +44,9 @@ static int take_labels(struct annotations *e, struct definitions *d, const struc
 	for (uint32_t i = 0; i < m->list.len; i++) {
 		const uint32_t label = table_ids_get(&e->label_ids, m->list.data[i]);
 
-		if (label != TABLE_NONE)
+		if (label == TABLE_NONE)
+			return 0;
+		if (label != IGNORED)
 			e->lists.data[at + ++n] = label;
 	}
 	e->lists.data[at] = n;
@@ -65,7 +69,7 @@ static int take_link(struct annotations *e, struct definitions *d, const struct 
 
 	if (m->trace.len != sizeof(l.trace) || m->span.len != sizeof(l.span) || is_zero(m->trace) ||
 	    is_zero(m->span))
-		return 0;
+		return table_ids_set(&e->link_ids, &d->pool, m->id, IGNORED);
 	if (!POOL_ARRAY_ROOM(&d->pool, &e->links, 1))
 		return -ENOBUFS;
 	memcpy(l.trace, m->trace.data, sizeof(l.trace));
@@ -107,6 +111,25 @@ size_t annotations_weight(const struct annotations *e)
 		       EXTRAS_MAPPED +
 	       e->sources.len * sizeof(*e->sources.data) + e->labels.len * sizeof(*e->labels.data) +
 	       e->lists.len * sizeof(*e->lists.data) + e->links.len * sizeof(*e->links.data);
+}
+
+/* Finds one id; 0 and what is ignored are none. Returns whether it is defined. */
+static bool find(const struct table_ids *ids, uint64_t id, uint32_t *ret)
+{
+	const uint32_t at = table_ids_get(ids, id);
+
+	*ret = at == IGNORED ? MODEL_NONE : at;
+	return !id || at != TABLE_NONE;
+}
+
+enum annotations_verdict annotations_find(const struct annotations *e, const struct msg_sample *s,
+					  bool plain, struct annotations_found *ret)
+{
+	const bool source = find(&e->source_ids, s->source, &ret->source),
+		   labels = find(&e->labels_ids, plain ? 0 : s->labels, &ret->labels),
+		   link = find(&e->link_ids, plain ? 0 : s->link, &ret->link);
+
+	return !source ? ANNOTATIONS_NO_SOURCE : labels && link ? 0 : ANNOTATIONS_NO_EXTRAS;
 }
 
 const uint32_t *annotations_list(const struct annotations *e, uint32_t list, uint32_t *ret_n)

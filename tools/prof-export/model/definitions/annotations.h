@@ -33,12 +33,25 @@ struct annotations {
 };
 
 /* Takes one of the four messages. The latest definition of an id replaces earlier ones. A label
- * without a key is ignored, and so is a link that is invalid by the Trace Context specification.
+ * without a key is ignored, and so is a link that is invalid by the Trace Context specification. A
+ * list with an undefined label stays undefined.
  * All memory is charged to the definitions' pool. Returns 0, -EINVAL for id 0, or -ENOBUFS. */
 int annotations_take(struct annotations *e, struct definitions *d, const struct msg *m);
 void annotations_done(struct annotations *e, struct pool *p);
 /* Returns the memory of the annotations in bytes. */
 size_t annotations_weight(const struct annotations *e);
+
+struct annotations_found {
+	uint32_t source, labels, link; /* MODEL_NONE: none. source: the event of the header */
+};
+enum annotations_verdict {
+	ANNOTATIONS_NO_SOURCE = 1, /* the source is undefined */
+	ANNOTATIONS_NO_EXTRAS = 2, /* the source is defined, but not the labels or the link */
+};
+/* Finds the annotations of a sample. What is undefined is MODEL_NONE in *ret. plain: the sample has
+ * no labels and no link, whatever it says. */
+enum annotations_verdict annotations_find(const struct annotations *e, const struct msg_sample *s,
+					  bool plain, struct annotations_found *ret);
 
 /* Returns the labels of a list, borrowed, and sets *ret_n to their number. list: MODEL_NONE for no
  * label. */

@@ -361,6 +361,7 @@ int summary_json(int fd, const struct summary *s)
 	cJSON_AddNumberToObject(witness, "losses", (double)f->witness_losses);
 	cJSON_AddNumberToObject(j, "unsampled_s", (double)f->unsampled_ns / 1e9);
 	cJSON_AddNumberToObject(j, "unsampled_samples", (double)f->unsampled);
+	cJSON_AddNumberToObject(j, "left_out", (double)f->left_out);
 	cJSON_AddNumberToObject(j, "skipped_messages", (double)f->skipped_messages);
 	cJSON_AddNumberToObject(j, "skipped_fields", (double)f->skipped_fields);
 	cJSON_AddNumberToObject(j, "suspended_s", s->suspended_s);
