@@ -214,6 +214,8 @@ def test_samples_of_other_sources_are_named_or_left_out(fmt, tmp_path):
     p = export(SOURCES + UNDEFINED + END, "-f", fmt, "-s", "-o", tmp_path / "out")
     out = (tmp_path / "out").read_bytes()
     assert "lost malformed: 4 " in p.err
+    assert ("4 samples or messages are malformed: they name undefined threads, stacks or the like, "
+            f"or cannot be decoded; {tmp_path}/out lacks them\n") in p.err
     shown = fmt in ("text", "stream", "otlp")
     assert ("other sources" in p.err) != shown
     if not shown:
@@ -229,6 +231,17 @@ def test_samples_of_other_sources_are_named_or_left_out(fmt, tmp_path):
     if fmt == "text":
         assert re.findall(r"2\.000000: (.*):\n", out.decode()) == [
             "10101010 cpu-clock", "1024 alloc/bytes/", r"7 a\x20b/c\x20d/"]
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+@pytest.mark.parametrize("kind", [0, 1])
+def test_samples_without_a_stack_or_a_thread_are_not_dropped_in_silence(kind, fmt, tmp_path):
+    lines = SOURCES.replace("kind=1", f"kind={kind}", 1).split("sample")[0]
+    data = stream(lines + "sample stack=9 thread=1 time_ns=1\n"
+                          "sample stack=1 thread=9 time_ns=1\n" + END)
+    named = subprocess.run([f"{BUILD}/prof-symd"], input=data, capture_output=True, check=True)
+    p = export(named.stdout, "-f", fmt, "-o", tmp_path / "out")
+    assert p.err.count("\n") == 1 and ": 2 samples or messages are malformed: " in p.err
 
 
 def test_the_mean_period_is_of_the_recordings_event():

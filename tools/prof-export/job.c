@@ -80,6 +80,16 @@ static void say_unbegun(const struct job *job, int verdict, const char *what)
 						      : "empty");
 }
 
+/* Warns about samples that no output can contain. The launcher itself reports the losses of a
+ * run. */
+static void say_malformed(const struct options *o, uint64_t n, const char *what, const char *output)
+{
+	if (n && !o->deploy.run_dir)
+		log_warning("%s: %llu samples or messages are malformed: they name undefined "
+			    "threads, stacks or the like, or cannot be decoded; %s lacks them",
+			    what, (unsigned long long)n, output);
+}
+
 int job_finish(struct job *job, const struct options *o, int verdict, const char *what,
 	       const char *output)
 {
@@ -87,6 +97,8 @@ int job_finish(struct job *job, const struct options *o, int verdict, const char
 		say_unbegun(job, verdict, what);
 		return EXITS_FAILED;
 	}
+	const uint64_t malformed = model_totals(job->session.model)->lost[LOST_MALFORMED];
+
 	/* If the output has failed, it keeps its error. If memory ran out, the session still writes
 	 * what it has. */
 	if (verdict == STREAM_MALFORMED || verdict == STREAM_SCHEMA)
@@ -101,6 +113,7 @@ int job_finish(struct job *job, const struct options *o, int verdict, const char
 		return EXITS_FAILED;
 	}
 	say_folded(job, o);
+	say_malformed(o, malformed, what, output);
 	if (job->status.skipped_messages || job->status.skipped_fields)
 		log_warning("%s: is of a newer version; %llu messages and %llu fields are unknown "
 			    "to this one and were skipped; use prof-export of that version",
