@@ -289,6 +289,12 @@ def test_recording_over_epochs_and_gaps_keeps_all():
 
 # --- losses and bad input ---
 
+def test_bytes_after_the_end_are_ignored_with_one_line():
+    p = export(stream(WHOLE) + b"more", "-f", "folded")
+    assert p.text == folded(WHOLE) and p.err == (
+        "prof-export: warning: standard input: ignored bytes after the end of the stream\n")
+
+
 def test_gaps_are_counted_as_lost():
     p = export(HELLO + "\n" + BODY + "gap 7\n" + "sample stack=99 thread=1 time_ns=1\n" + END, "-f",
                "folded", "--stats")

@@ -651,6 +651,24 @@ def test_a_truncated_or_foreign_stream_gets_one_line_and_its_start(programs):
     assert "cut short" in one_line(p) and p.stdout == named[:-4]
 
 
+def test_bytes_after_the_end_are_ignored_with_one_line(programs):
+    path = programs["c-dwarf5"]
+    offset, _ = offset_of(path, "hidden")
+    raw = run(PEER, "raw", f"{path}:{offset:x}").stdout
+    named = run(SYMD, stdin=raw).stdout
+    for data in (raw, named):
+        for pause_s in (0, .2):  # the tail comes with the end, or later
+            p = subprocess.Popen([SYMD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE)
+            p.stdin.write(data if pause_s else data + b"more")
+            p.stdin.flush()
+            time.sleep(pause_s)
+            out, err = p.communicate(b"more" if pause_s else b"")
+            assert (p.returncode, out, err.decode()) == (
+                0, named, "prof-symd: warning: standard input: "
+                "ignored bytes after the end of the stream\n")
+
+
 def deploy(tmp_path, peer_options, places, options=()):
     for folder in ("bpf", "export"):
         (tmp_path / folder).mkdir()

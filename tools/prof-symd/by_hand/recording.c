@@ -122,10 +122,17 @@ static int run_namer(struct recording *h)
 	}
 }
 
-/* Takes the messages that were read. Returns 0, enum stream_verdict or -errno. */
+/* The bytes that were read behind the end of the stream. */
+static size_t behind_end(const struct recording *h)
+{
+	return h->in.ended ? h->in.pending.len - h->in.taken : 0;
+}
+
+/* Takes the messages that were read. Returns 0 if bytes follow the end of the stream, else enum
+ * stream_verdict or -errno. */
 static int take(struct recording *h)
 {
-	for (;;) {
+	while (!h->in.ended) {
 		struct msg m;
 		int r = stream_next(&h->in, &m);
 
@@ -136,11 +143,6 @@ static int take(struct recording *h)
 			h->named_already = m.hello.kind == MSG_STREAM_NAMED;
 			h->same_kernel = is_our_kernel(m.hello.kernel);
 			h->same_boot = h->same_kernel && is_our_boot(&m.hello);
-			if (h->named_already)
-				r = write_out(NULL, buf_span(&h->head));
-			buf_done(&h->head);
-			if (r)
-				return r;
 		}
 		if (h->named_already)
 			continue;
@@ -167,6 +169,7 @@ static int take(struct recording *h)
 		if (r)
 			return r;
 	}
+	return behind_end(h) ? 0 : STREAM_AGAIN;
 }
 
 static void say_stream(int r, const struct recording *h)
@@ -212,6 +215,18 @@ static void say_skipped(const struct recording *h)
 			    (unsigned long long)s->messages, (unsigned long long)s->fields);
 }
 
+/* Passes on a stream that already has names, up to its end. Its first bytes wait in h->head. */
+static int pass_on(struct recording *h, struct span bytes)
+{
+	struct span whole = h->head.len ? buf_span(&h->head) : bytes;
+
+	whole.len -= behind_end(h);
+	const int r = h->named_already ? write_out(NULL, whole) : 0;
+
+	buf_done(&h->head);
+	return r;
+}
+
 static int run(struct recording *h)
 {
 	static uint8_t chunk[CHUNK];
@@ -231,19 +246,16 @@ static int run(struct recording *h)
 		}
 		if (n == 0)
 			break;
-		if (h->in.ended) {
-			log_warning(
-				"standard input: bytes after the end of the stream were ignored");
-			break;
-		}
 		if (!h->known)
 			r = buf_append(&h->head, bytes.data, bytes.len);
-		else
-			r = h->named_already ? write_out(NULL, bytes) : 0;
 		if (r >= 0)
 			r = stream_feed(&h->in, bytes);
 		if (r == 0 || r == -ENOBUFS)
 			r = r ? STREAM_MALFORMED : take(h);
+		if (r >= 0 && h->known) {
+			end = pass_on(h, bytes);
+			r = end ? end : r;
+		}
 		if (r == STREAM_AGAIN && !h->named_already) {
 			end = run_namer(h);
 			filestore_tick(&h->files, clock_mono_ns());
@@ -252,7 +264,9 @@ static int run(struct recording *h)
 				r = end;
 		}
 	}
-	if (h->in.ended && (r == STREAM_AGAIN || h->named_already))
+	if (behind_end(h))
+		log_warning("standard input: ignored bytes after the end of the stream");
+	if (h->in.ended && r == STREAM_AGAIN)
 		r = 0;
 	if (r >= 0 && h->known && !h->named_already) {
 		end = run_namer(h);
