@@ -18,6 +18,7 @@
 
 #define MSG_IDS 64	  /* above all ids in the table */
 #define MSG_MAX_FIELDS 64 /* of any message, including messages that we do not know */
+#define MSG_SKIP_DEPTH 16 /* how deep lists and maps may nest in a field that we do not know */
 
 enum field_type { FIELD_U64, FIELD_STR, FIELD_BIN, FIELD_LIST };
 struct field {
@@ -340,28 +341,80 @@ static inline int take_uint(struct span *in, uint64_t *ret)
 	return 0;
 }
 
-/* Skips a field that this build does not know. It may have any type that fields have, within a
- * message's limits. */
+/* What follows a tag: a length of `width` bytes, then `fixed` bytes, then as many bytes as the
+ * length says, or `members` times as many values. */
+struct form {
+	uint8_t width, fixed, members;
+};
+
+/* The forms of the tags from 0xc0 on. Source: msgpack specification, "Formats". */
+static const struct form forms[32] = {
+	[0x04] = { 1, 0, 0 },  { 2, 0, 0 }, { 4, 0, 0 },	      /* bin */
+	[0x07] = { 1, 1, 0 },  { 2, 1, 0 }, { 4, 1, 0 },	      /* ext */
+	[0x0a] = { 0, 4, 0 },  { 0, 8, 0 },			      /* float */
+	[0x0c] = { 0, 1, 0 },  { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 }, /* uint */
+	[0x10] = { 0, 1, 0 },  { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 }, /* int */
+	[0x14] = { 0, 2, 0 },  { 0, 3, 0 }, { 0, 5, 0 }, { 0, 9, 0 }, /* fixext */
+	[0x18] = { 0, 17, 0 }, { 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 }, /* fixext, str */
+	[0x1c] = { 2, 0, 1 },  { 4, 0, 1 },			      /* array */
+	[0x1e] = { 2, 0, 2 },  { 4, 0, 2 },			      /* map */
+};
+
+/* Skips a value, except the values in it, whose number is *ret_members. */
+static int skip_value(struct span *in, uint64_t *ret_members)
+{
+	struct form form = { 0 };
+	struct span part;
+	uint64_t n = 0;
+
+	if (!in->len)
+		return MSG_SHORT;
+	const uint8_t tag = in->data[0];
+
+	if (tag == 0xc1)
+		return MSG_MALFORMED;
+	(void)span_take(in, 1, &part);
+	if (tag >= 0xc0 && tag < 0xe0) {
+		form = forms[tag - 0xc0];
+	} else if ((tag & 0xe0) == 0xa0) {
+		n = tag & 0x1f; /* str */
+	} else if ((tag & 0xe0) == 0x80) {
+		form.members = tag & 0x10 ? 1 : 2; /* array, map */
+		n = tag & 0x0f;
+	}
+	if (take_bytes(in, form.width, &part))
+		return MSG_SHORT;
+	for (size_t i = 0; i < form.width; i++)
+		n = n << 8 | part.data[i];
+	if (n > MSG_MAX_SIZE)
+		return MSG_MALFORMED;
+	*ret_members = n * form.members;
+	return take_bytes(in, form.fixed + (form.members ? 0 : n), &part);
+}
+
+/* Skips a field that this build does not know. It may be any value within a message's limits. */
 static int skip_field(struct span *in)
 {
-	struct span part;
-	struct head h;
-	int r = take_head(in, &h);
+	uint64_t left[MSG_SKIP_DEPTH + 1] = { 1 }; /* values to skip, at each depth */
+	size_t depth = 0;
 
-	if (r || h.kind == KIND_UINT)
-		return r;
-	if (h.n > MSG_MAX_SIZE)
-		return MSG_MALFORMED;
-	if (h.kind != KIND_ARRAY)
-		return take_bytes(in, h.n, &part);
-	for (uint64_t i = 0; i < h.n; i++) {
-		uint64_t n;
+	for (;;) {
+		uint64_t members;
 
-		r = take_uint(in, &n);
+		while (depth && !left[depth])
+			depth--;
+		if (!left[depth])
+			return 0;
+		left[depth]--;
+		const int r = skip_value(in, &members);
+
 		if (r)
 			return r;
+		if (members && depth == MSG_SKIP_DEPTH)
+			return MSG_MALFORMED;
+		if (members)
+			left[++depth] = members;
 	}
-	return 0;
 }
 
 static int take_list(struct span *in, uint64_t n, struct msg_scratch *scratch, struct msg_list *ret)

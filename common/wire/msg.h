@@ -170,8 +170,9 @@ enum msg_verdict {
 	MSG_UNKNOWN = 3,   /* well-formed, but with an unknown id; `in` is past it */
 };
 /* Takes one message from `in`. Its strings borrow bytes of `in`; its lists borrow the scratch until
- * its next use. Returns 0, enum msg_verdict or -ENOMEM. It allocates and nests no more than the
- * table allows, and reads only `in`. */
+ * its next use. Returns 0, enum msg_verdict or -ENOMEM. It allocates no more than the table
+ * allows, and reads only `in`. Additional fields may be any values; lists and maps nest at most 16
+ * deep in them. */
 int msg_decode(struct span *in, struct msg_scratch *scratch, struct msg *ret);
 
 /* The largest message that the table allows, in bytes. */

@@ -289,6 +289,23 @@ def test_recording_over_epochs_and_gaps_keeps_all():
 
 # --- losses and bad input ---
 
+def test_fields_of_a_newer_version_may_be_any_value():
+    data = stream(HELLO + " no_memory=1\n" + "end time_ns=3000000000\n")
+    more = bytes.fromhex("c0 c3 ff d005 cb0000000000000000 81a161c0 d40102 9291a17801 7b".replace(
+        " ", ""))
+    assert data.startswith(b"\x92\x02\x91\x01\x92\x01\xdc\0\x12") and data.count(b"\x92\x0e") == 1
+    hello, end = data[9:].split(b"\x92\x0e")
+    data = (b"\x92\x02\x9b\x01\0" + more + b"\x92\x01\xdc\0\x1b" + hello + more
+            + b"\x92\x0e\x9b" + end[1:] + more)
+    p = export(data, "-f", "text")
+    assert p.err == ("prof-export: warning: standard input: is of a newer version; 0 messages and "
+                     "27 fields are unknown to this one and were skipped; "
+                     "use prof-export of that version\n")
+    raw = data.replace(b"\xdc\0\x1b\x01\x01", b"\xdc\0\x1b\x01\0", 1)
+    p = subprocess.run([f"{BUILD}/prof-symd"], input=raw, capture_output=True, check=True)
+    assert b"27 fields of a newer version" in p.stderr
+
+
 def test_bytes_after_the_end_are_ignored_with_one_line():
     p = export(stream(WHOLE) + b"more", "-f", "folded")
     assert p.text == folded(WHOLE) and p.err == (

@@ -276,8 +276,84 @@ Test(msg, fields_that_are_unknown_are_skipped)
 	cr_assert_eq(DECODE("\x92\x0e\x91\x01", &m), 0);
 	cr_assert_eq(decode_scratch.skipped, 0);
 	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\xa5hi", &m), MSG_SHORT);
-	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\xc0", &m), MSG_MALFORMED);
-	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\x91\x91\x01", &m), MSG_MALFORMED);
+}
+
+/* An end message with this additional field and one more. */
+static int decode_field(const void *field, size_t len, struct msg *ret)
+{
+	uint8_t bytes[256] = "\x92\x0e\x94\x01\x02";
+
+	memcpy(bytes + 5, field, len);
+	bytes[5 + len] = 7;
+	for (size_t n = 5; n < 6 + len; n++)
+		cr_assert_eq(decode_bytes(bytes, n, ret), MSG_SHORT);
+	return decode_bytes(bytes, 6 + len, ret);
+}
+
+Test(msg, fields_that_are_unknown_may_be_any_value)
+{
+#define VALUE(bytes) \
+	{ \
+		bytes, sizeof(bytes) - 1 \
+	}
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} values[] = {
+		VALUE("\xc0"),
+		VALUE("\xc2"),
+		VALUE("\xc3"),
+		VALUE("\xff"),
+		VALUE("\xe0"),
+		VALUE("\xca\x01\x02\x03\x04"),
+		VALUE("\xcb\x01\x02\x03\x04\x05\x06\x07\x08"),
+		VALUE("\xd0\x05"),
+		VALUE("\xd1\xff\x05"),
+		VALUE("\xd2\x01\x02\x03\x04"),
+		VALUE("\xd3\x01\x02\x03\x04\x05\x06\x07\x08"),
+		VALUE("\xc7\x02\x01xy"),
+		VALUE("\xc8\x00\x02\x01xy"),
+		VALUE("\xc9\x00\x00\x00\x02\x01xy"),
+		VALUE("\xd4\x01x"),
+		VALUE("\xd5\x01xy"),
+		VALUE("\xd6\x01wxyz"),
+		VALUE("\xd7\x01stuvwxyz"),
+		VALUE("\xd8\x01stuvwxyzstuvwxyz"),
+		VALUE("\x80"),
+		VALUE("\x82\x01\xc0\xa1x\x90"),
+		VALUE("\xde\x00\x01\x01\x02"),
+		VALUE("\xdf\x00\x00\x00\x01\x01\x02"),
+		VALUE("\x91\x91\x01"),
+		VALUE("\x91\xa1x"),
+		VALUE("\x93\x01\xc4\x01x\x92\x81\x90\x02\xcc\xff"),
+		VALUE("\xdc\x00\x02\x01\x02"),
+		VALUE("\xdd\x00\x00\x00\x01\xc0"),
+		VALUE("\xd9\x02xy"),
+		VALUE("\xda\x00\x02xy"),
+		VALUE("\xdb\x00\x00\x00\x02xy"),
+		VALUE("\xc5\x00\x02xy"),
+		VALUE("\xc6\x00\x00\x00\x02xy"),
+		/* Sixteen lists, each in another one. */
+		VALUE("\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x01"),
+	};
+	struct msg m;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		cr_assert_eq(decode_field(values[i].bytes, values[i].len, &m), 0, "%zu", i);
+		cr_assert_eq(m.end.time_ns, 2);
+		cr_assert_eq(decode_scratch.skipped, 2);
+	}
+	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\xc1", &m), MSG_MALFORMED);
+	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\x92\x01\xc1", &m), MSG_MALFORMED);
+	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\xdf\xff\xff\xff\xff", &m), MSG_MALFORMED);
+	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\xc9\xff\xff\xff\xff", &m), MSG_MALFORMED);
+	cr_assert_eq(DECODE("\x92\x0e\x93\x01\x02\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91\x91"
+			    "\x91\x91\x91\x91\x91\x91\x01",
+			    &m),
+		     MSG_MALFORMED); /* one more */
+	/* Fields that are known keep their type. */
+	cr_assert_eq(DECODE("\x92\x0e\x92\x01\xc0", &m), MSG_MALFORMED);
+	cr_assert_eq(DECODE("\x92\x0e\x92\x01\xd0\x05", &m), MSG_MALFORMED);
 }
 
 Test(msg, unknown_message_is_passed_over)
