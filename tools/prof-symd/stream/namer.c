@@ -156,8 +156,9 @@ static void describe_postponed(struct namer *n)
 			continue;
 		(*f)->postponed = false;
 		n->postponed--;
-		/* If it was closed meanwhile, it is described when it is opened again. */
-		struct program *p = filestore_is_open(&(*f)->store) ? (*f)->store.program : NULL;
+		/* It is open even while its debug file is still awaited. If it was closed
+		 * meanwhile, it is described when it is opened again. */
+		struct program *p = (*f)->store.program;
 
 		if (p && !(*f)->described) {
 			const bool slow = program_is_slow(p);
@@ -165,6 +166,8 @@ static void describe_postponed(struct namer *n)
 			program_set_slow(p, false);
 			describe(n, *f, p);
 			program_set_slow(p, slow);
+		} else if (!(*f)->described && (*f)->def.flags & MSG_FILE_OFFERED) {
+			filestore_want(n->files, &(*f)->store, n->files->now_ns);
 		}
 		return;
 	}
@@ -321,6 +324,7 @@ static int take_file(struct namer *n, const struct msg_file *m, uint64_t now_ns)
 	 * prof-bpf. */
 	if (f->was_open && (f->build || (f->described && offered)))
 		tell_runtime(n, f);
+	n->postponed += f->was_open && f->postponed;
 	f->was_open = false;
 	if (offered && !f->described) {
 		filestore_want(n->files, &f->store, now_ns);
