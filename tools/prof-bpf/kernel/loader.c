@@ -562,6 +562,11 @@ int loader_runtime(struct loader *l, enum runtime which)
 	return l->runtime_results[which];
 }
 
+bool loader_is_loading(const struct loader *l, enum runtime which)
+{
+	return l->runtime_results[which] == -EAGAIN;
+}
+
 int loader_forget_objects(struct loader *l)
 {
 	const uint32_t zero = 0;

@@ -149,6 +149,19 @@ const char *runtimes_name(enum runtime which)
 	return is_runtime(which) ? sources[which].name : "?";
 }
 
+enum runtime runtimes_early(const char *path)
+{
+	/* java and javac, and what all launchers map before the virtual machine. */
+	static const char *const names[] = { "java", "libjli.", "libjvm." };
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strncmp(base, names[i], strlen(names[i])) == 0)
+			return RUNTIME_HOTSPOT;
+	}
+	return RUNTIME_NONE;
+}
+
 bool runtimes_is_named(const char *path)
 {
 	static const char *const names[] = {

@@ -29,5 +29,8 @@ const char *runtimes_name(enum runtime which);
 /* Whether the file is named like a runtime or its library, or like a program that contains one:
  * python3.11, libpython3.11.so.1.0, node. */
 bool runtimes_is_named(const char *path);
+/* Returns the runtime whose program should be loaded before the file is described, since loading
+ * takes long: RUNTIME_HOTSPOT for files that a starting Java maps. RUNTIME_NONE: none. */
+enum runtime runtimes_early(const char *path);
 
 #endif

@@ -13,6 +13,7 @@ bool host_news_file_known(void *ctx, struct host_file *f)
 	const bool chosen = starting_takes_file(p);
 
 	p->early_ticks.new_files = true;
+	starting_load_early(p, f);
 	offers_add(&p->offers, f, starting_is_chosen(p), clock_mono_ns());
 	return chosen || f->offered;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 #include "common/base/command/log.h"
+#include "tools/prof-bpf/kernel/runtimes.h"
 #include "tools/prof-bpf/run/prof.h"
 
 #define CONNECT_NS 20000000000ull /* how long the start waits for the peers */
@@ -15,10 +16,23 @@
 #define HEARD_WAIT_NS 5000000000ull
 #define CHOSEN_FILES 512
 
+static bool has_chosen(const struct prof *p)
+{
+	return p->options.follow || p->options.sampling.pid_count;
+}
+
 bool starting_is_chosen(const struct prof *p)
 {
-	return p->lifecycle.phase == LIFECYCLE_CONNECTING &&
-	       (p->options.follow || p->options.sampling.pid_count);
+	return p->lifecycle.phase == LIFECYCLE_CONNECTING && has_chosen(p);
+}
+
+void starting_load_early(struct prof *p, const struct host_file *f)
+{
+	const enum runtime early = has_chosen(p) && f->path ? runtimes_early(f->path)
+							    : RUNTIME_NONE;
+
+	if (early != RUNTIME_NONE && p->options.deploy.run_dir)
+		(void)loader_runtime(p->loader, early);
 }
 
 bool starting_takes_file(struct prof *p)
@@ -51,7 +65,9 @@ static void start_sampling(struct prof *p)
 static bool is_ready(const struct prof *p, uint64_t waited_ns)
 {
 	const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
-		   offers = offers_idle(&p->offers);
+		   offers = offers_idle(&p->offers) &&
+			    !(starting_is_chosen(p) &&
+			      loader_is_loading(p->loader, RUNTIME_HOTSPOT));
 
 	return (witness_report_ready(&p->witness_report) || waited_ns > HEARD_WAIT_NS) &&
 	       (rows || waited_ns > ROWS_WAIT_NS) &&
