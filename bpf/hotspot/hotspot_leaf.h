@@ -21,6 +21,7 @@ enum hotspot_built {
 	HOTSPOT_UNSAVED, /* RSP is lowered, and RBP is still the caller's */
 	HOTSPOT_BY_RBP,	 /* RBP points to the saved RBP of the caller */
 	HOTSPOT_FOUND,	 /* p->lowered is a result of hotspot_stub_above() */
+	HOTSPOT_POPPED,	 /* the return address is just below RSP, and RBP is the caller's */
 };
 
 /* Reads the code around pc to code[]. */
@@ -129,6 +130,66 @@ ENV_INLINE bool hotspot_back_at(struct walk *w, const struct hotspot_walk *p, __
 	return walk_read(w, at, &back) && (hotspot_is_code(p, back) || back == ~0ull);
 }
 
+/* Returns where the next instruction of a stub is, in bytes from the pc, if the one at `at` is one
+ * that stubs have between the pop of an exception's pc and the jump to its handler; else `at`. It
+ * has no branches, since the verifier follows both sides of one. */
+ENV_INLINE __u64 hotspot_before_jump(const struct hotspot_walk *p, __u64 at)
+{
+	const __u64 code = hotspot_code_at(p, at);
+	/* mov r8, rax, of which there are two forms */
+	const __u64 moves = OWNER_SAME(code & 0xffffff, 0xc08949) |
+			    OWNER_SAME(code & 0xffffff, 0xc08b4c);
+	/* mov rax, [r15 + ...] and mov rdx, [r15 + ...], with a disp8 or a disp32 */
+	const __u64 loads = OWNER_SAME(code & 0xefffff, 0x478b49),
+		    loads_far = OWNER_SAME(code & 0xefffff, 0x878b49);
+	/* mov qword [r15 + ...], 0 */
+	const __u64 clears = OWNER_SAME(code & 0xffffff, 0x47c749),
+		    clears_far = OWNER_SAME(code & 0xffffff, 0x87c749);
+
+	at += moves * 3 + loads * 4 + loads_far * 7 + clears * 8 + clears_far * 11;
+	ENV_OPAQUE(at);
+	return at & 31;
+}
+
+/* jmp rax, jmp r8, and so on */
+ENV_INLINE bool hotspot_jumps_to_register(__u64 code)
+{
+	const bool wide = (code & 0xff) == 0x41;
+
+	return (code >> wide * 8 & 0xf8ff) == 0xe0ff;
+}
+
+/* Whether the code of a stub is about to jump to the handler of an exception, and has popped the
+ * return address to RDX (tailjmpInd of x86_64.ad, generate_exception_blob of runtime_x86_64.cpp).
+ * Or it has just been jumped to, and pushes it again. */
+ENV_INLINE bool hotspot_popped(struct walk *w, const struct hotspot_walk *p)
+{
+	__u64 back, at = hotspot_before_jump(p, 0);
+
+	/* This is no loop: Linux 5.10 refuses the one that clang makes of it. */
+	at = hotspot_before_jump(p, at);
+	at = hotspot_before_jump(p, at);
+	at = hotspot_before_jump(p, at);
+	/* pop rdx, or the last of these instructions */
+	const bool after = p->code[HOTSPOT_CODE_BEFORE - 1] == 0x5a ||
+			   !(__u32)hotspot_code_at(p, -4);
+	const bool begins = w->pc == hotspot_code_of(p) && (hotspot_code_at(p, 0) & 0xff) == 0x52;
+
+	if (!begins && !((at || after) && hotspot_jumps_to_register(hotspot_code_at(p, at))))
+		return false;
+	return walk_read(w, w->sp - 8, &back) && hotspot_is_code(p, back);
+}
+
+/* Whether the return address at RSP is a copy of the one at the end of a stub's frame: C2's stub
+ * that throws an exception again has it as an argument. */
+ENV_INLINE bool hotspot_copies_back(struct walk *w, __u64 words)
+{
+	__u64 back, copy;
+
+	return words && walk_read(w, w->sp, &copy) && walk_read(w, w->sp + words * 8 - 8, &back) &&
+	       back == copy;
+}
+
 /* Like hotspot_built, for stubs. words is 0 if the frame's size is unknown. */
 ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
 {
@@ -141,11 +202,19 @@ ENV_FUNCTION __u32 hotspot_stub_built(HOTSPOT_PARAMETER __u64 words)
 		return HOTSPOT_PUSHED;
 	if (hotspot_returns(p))
 		return HOTSPOT_CALLED;
+	if (hotspot_popped(w, p))
+		return HOTSPOT_POPPED;
+	/* mov [rsp + ...], rbp */
+	if (words && (__u32)code == 0x246c8948)
+		return HOTSPOT_UNSAVED;
 	p->lowered = words ? 0 : hotspot_stub_above(HOTSPOT_ARGUMENT(w, p) w->pc);
+	/* pop [rsp]: a copy of the return address was pushed */
+	if (words && (__u32)code == 0x24048f48)
+		p->lowered = (words * 8 + 8) | 1;
 	if (p->lowered)
 		return HOTSPOT_FOUND;
 	if (hotspot_back_at(w, p, w->sp))
-		return HOTSPOT_CALLED;
+		return hotspot_copies_back(w, words) ? HOTSPOT_BUILT : HOTSPOT_CALLED;
 	/* The frame lies between RBP and RSP. */
 	const bool has_frame = w->fp - w->sp <= HOTSPOT_NEAR && !(w->fp & 7);
 

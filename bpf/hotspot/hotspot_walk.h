@@ -75,6 +75,8 @@ ENV_INLINE int hotspot_sized(struct walk *w, struct hotspot_walk *p, __u64 words
 		cfa = w->sp + 8;
 	else if (built == HOTSPOT_PUSHED)
 		cfa = w->sp + 16;
+	else if (built == HOTSPOT_POPPED)
+		cfa = w->sp;
 	if ((built == HOTSPOT_BUILT || built == HOTSPOT_PUSHED) && !walk_read(w, cfa - 16, &fp))
 		return walk_stop(w, WALK_STACK_UNREADABLE);
 	return hotspot_leave(w, cfa, fp);
