@@ -81,14 +81,15 @@ ENV_FUNCTION __u32 hotspot_emit(HOTSPOT_PARAMETER __u64 method, __u64 index)
 	if (!i)
 		return 0;
 	if (!p->copies.keep) {
-		if (!runtime_has_room(w))
-			return 0;
 		ENV_OPAQUE(taken); /* see at_most in shared.bpf.h */
 		/* If a frame has no space for more items, they go into another frame with the same
-		 * pc. */
+		 * pc. The first frame has space: its walk began only if it has. */
 		if (taken < SAMPLE_WORDS &&
-		    sample_frame_slot(w->words[taken]) == SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS)
+		    sample_frame_slot(w->words[taken]) == SAMPLE_FRAME_TAKEN + SAMPLE_TAKEN_ITEMS) {
+			if (!runtime_has_room(w))
+				return 0;
 			runtime_take(w);
+		}
 		runtime_took(w, RUNTIME_FRAME, method,
 			     (index & RUNTIME_HOTSPOT_INDEX) |
 				     (__u64)(p->code_kind & 15) << RUNTIME_HOTSPOT_CODE_SHIFT |
