@@ -232,7 +232,9 @@ ENV_FUNCTION __u64 v8_find_near(V8_PARAMETERS_AND __u64 at, __u64 map)
 ENV_FUNCTION __u64 v8_find_code(V8_PARAMETERS_AND __u64 pc, __u64 map)
 {
 	V8_FIND(w, p);
-	__u64 at = (pc & ~(V8_CODE_UNIT - 1ull)) - (WALK_WINDOW - V8_CODE_UNIT);
+	/* The instructions begin at a multiple of the unit, and the object a head before. */
+	__u64 at = pc - ((pc + p->config.code_head) & (V8_CODE_UNIT - 1)) -
+		   (WALK_WINDOW - V8_CODE_UNIT);
 
 	w->window_start = 0;
 	if (p->scan_ns != (w->sample.time_ns | 1)) {

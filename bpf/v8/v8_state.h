@@ -74,7 +74,7 @@ struct v8_walk {
 #define V8_CODE_KIND 15	       /* bits in the flags of code */
 #define V8_CODE_MAX (1u << 22) /* bytes of code */
 #define V8_NO_CODE 2	       /* not a pointer */
-#define V8_CODE_UNIT 32	       /* bytes; code begins at a multiple of this */
+#define V8_CODE_UNIT 32	       /* bytes; instructions begin at a multiple of this */
 #define V8_SCAN 256	       /* times 512 bytes: how far back the beginning of code is searched */
 #define V8_SCAN_AT_ONCE 32
 #define V8_SCANS 1024	     /* limit for all searches of a sample */
