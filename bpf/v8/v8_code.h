@@ -187,10 +187,17 @@ ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
 {
 	V8_FIND(w, p);
 	const struct v8_config *c = &p->config;
-	__u64 start = 0;
+	__u64 start = 0, skip = 0;
 
-	if (at < 4096 || at >= WALK_ADDRESS_END || env_read_user(w->window, WALK_WINDOW, at))
+	if (at < 4096 || at >= WALK_ADDRESS_END)
 		return V8_NO_CODE;
+	if (env_read_user(w->window, WALK_WINDOW, at)) {
+		/* Pages of code begin after one that nobody may read. */
+		skip = 4096 - (at & 4095) + (at & (V8_CODE_UNIT - 1));
+		if (skip > WALK_WINDOW || env_read_user(w->window, WALK_WINDOW, at + skip))
+			return V8_NO_CODE;
+		at += skip;
+	}
 	for (int k = WALK_WINDOW / V8_CODE_UNIT - 1; k >= 0; k--) {
 		__u32 i = (__u32)k * (V8_CODE_UNIT / 8);
 
@@ -198,7 +205,11 @@ ENV_FUNCTION __u64 v8_find_in(V8_PARAMETERS_AND __u64 at, __u64 map)
 		ENV_OPAQUE(i);
 		i &= WALK_WINDOW / 8 - 2;
 		__u64 object = w->window[i], code = w->window[i + 1];
+		/* What is skipped at the beginning was added at the end. Without a branch. */
+		__u64 inside = (k * V8_CODE_UNIT + skip - WALK_WINDOW) >> 63;
 
+		ENV_OPAQUE(inside);
+		object &= 0 - inside;
 		if (c->code_body) {
 			if (object == map)
 				return at + k * V8_CODE_UNIT + 1;
