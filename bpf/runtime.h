@@ -213,7 +213,7 @@ static inline struct runtime_need runtime_need(UW_U32 runtime)
 {
 	switch (runtime) {
 	case RUNTIME_V8: /* the walk's description is copied, and nothing else is read */
-		return (struct runtime_need){ .far = 1, .steps = 13, .object = 512, .bytes = 0 };
+		return (struct runtime_need){ .far = 1, .steps = 15, .object = 512, .bytes = 0 };
 	case RUNTIME_PYTHON: /* an object, two strings with their characters, and a table */
 		return (struct runtime_need){ .far = 2, .steps = 6, .object = 320, .bytes = 4224 };
 	case RUNTIME_HOTSPOT: /* a method, its constants with three strings, and its class's name */

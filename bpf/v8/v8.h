@@ -102,8 +102,8 @@ enum v8_kind {
 	V8_OPTIMIZED = 3,
 	V8_FUNCTION = 4, /* only the function is known */
 	V8_INLINED = 5,	 /* likewise, of a function that is inlined in optimized code */
-	/* Only in descriptions: code of Maglev without positions. The description tells which
-	 * bytecode each of its calls belongs to, for deoptimization. */
+	/* Only in descriptions: code of Maglev, which has no positions or not all. The description
+	 * tells which bytecode each of its calls belongs to, for deoptimization. */
 	V8_LAZY = 6,
 	V8_WASM = 7,   /* a function of WebAssembly */
 	V8_REGEXP = 8, /* some regular expression */
@@ -142,8 +142,11 @@ enum v8_told {
 };
 #define V8_INLINED_MAX 36
 #define V8_TOLD_WORDS 64
-/* Lazy: the frames that each deoptimization makes, and their size, instead of the last two keys. */
+/* Lazy, instead of the last keys: the frames that each deoptimization makes; the code's own
+ * positions, if there are some, and their inlined calls. Each is followed by its size. */
 #define V8_TOLD_TRANSLATIONS (V8_TOLD_WORDS - 2)
+#define V8_TOLD_OWN_POSITIONS (V8_TOLD_WORDS - 4)
+#define V8_TOLD_OWN_CALLS (V8_TOLD_WORDS - 6)
 #define V8_NO_LINE 0xffffffffu
 #define V8_NO_NUMBER 0xffffffffu
 #define V8_SHAPE_NAME 0u /* the first bit for the parts of a name */

@@ -391,7 +391,8 @@ ENV_INLINE void v8_describe_function(struct walk *w, struct v8_walk *p)
 	p->told[V8_TOLD_EXTRA] = p->told[V8_TOLD_EXTRA_SIZE] = 0;
 	p->told[V8_TOLD_BYTECODES] = p->told[V8_TOLD_BYTECODES_SIZE] = 0;
 	p->told[V8_TOLD_POSITIONS] = p->told[V8_TOLD_POSITIONS_SIZE] = 0;
-	p->told[V8_TOLD_TRANSLATIONS] = p->told[V8_TOLD_TRANSLATIONS + 1] = 0;
+	for (__u32 i = V8_TOLD_OWN_CALLS; i < V8_TOLD_WORDS; i++)
+		p->told[i] = 0;
 	v8_read_scope(V8_ARGUMENTS_AND(w, p)
 			      v8_whole(p, V8_FIELD(p->shared, c->shared_scope), p->upper));
 	if (p->own_name)
@@ -492,9 +493,10 @@ ENV_INLINE __u32 v8_inlined(struct walk *w, struct v8_walk *p, __u64 deopt)
 #define V8_DEOPT_BYTES 24
 #define V8_DEOPT_MAX 4096
 
-/* Describes which bytecode each call belongs to, for code without positions: the safepoints, which
+/* Describes which bytecode each call belongs to, as V8's tracebacks find it: the safepoints, which
  * give the exit of each call, the lazy exits, their translations, which have the frames of inlined
- * calls, and the positions of the bytecodes. */
+ * calls, and the positions of the bytecodes. What is described already are the code's own positions
+ * and inlined calls. */
 ENV_INLINE void v8_describe_lazy(struct walk *w, struct v8_walk *p, __u64 deopt)
 {
 	const struct v8_config *c = &p->config;
@@ -510,6 +512,11 @@ ENV_INLINE void v8_describe_lazy(struct walk *w, struct v8_walk *p, __u64 deopt)
 	lazy = v8_smi(p, lazy);
 	if (eager > V8_DEOPT_MAX || lazy > V8_DEOPT_MAX)
 		return;
+	for (__u32 i = 0; i < 2; i++) {
+		p->told[V8_TOLD_OWN_POSITIONS + i] = p->told[V8_TOLD_POSITIONS + i];
+		p->told[V8_TOLD_OWN_CALLS + i] = p->told[V8_TOLD_EXTRA + i];
+		p->told[V8_TOLD_POSITIONS + i] = p->told[V8_TOLD_TRANSLATIONS + i] = 0;
+	}
 	v8_describe_array(p, p->positions, V8_TOLD_POSITIONS);
 	v8_describe_array(p, p->data, V8_TOLD_TRANSLATIONS);
 	p->told[V8_TOLD_KIND] = V8_LAZY | p->told[V8_TOLD_KIND] >> 32 << 32;
@@ -576,7 +583,7 @@ ENV_INLINE int v8_describe(struct walk *w, struct v8_walk *p)
 		p->told[V8_TOLD_INLINED_COUNT] = count;
 		for (__u32 i = 0; i < V8_INLINED_MAX; i++)
 			p->told[V8_TOLD_INLINED + i] = p->keys[i];
-		if (c->code_maglev && !p->told[V8_TOLD_POSITIONS_SIZE] &&
+		if (c->code_maglev &&
 		    ((__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND) == c->code_maglev &&
 		    v8_is_pointer(deopt))
 			v8_describe_lazy(w, p, deopt);

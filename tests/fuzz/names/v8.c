@@ -73,6 +73,8 @@ static void copy(unsigned object, const uint8_t *at, struct span all)
 	add_piece(m, all, told, V8_TOLD_POSITIONS, V8_POSITIONS_BYTES);
 	add_piece(m, all, told, V8_TOLD_ENDS, V8_ENDS_BYTES);
 	add_piece(m, all, told, V8_TOLD_TRANSLATIONS, V8_TRANSLATIONS_BYTES);
+	add_piece(m, all, told, V8_TOLD_OWN_POSITIONS, V8_POSITIONS_BYTES);
+	add_piece(m, all, told, V8_TOLD_OWN_CALLS, V8_EXTRA_BYTES);
 }
 
 static void expect_utf8(const char *bytes, size_t len)

@@ -13,6 +13,7 @@
 #define POSITIONS 0x50000u
 #define ENDS 0x60000u
 #define TRANSLATIONS 0x70000u
+#define OWN 0x80000u
 
 struct copy {
 	uint64_t told[V8_TOLD_WORDS];
@@ -341,6 +342,35 @@ Test(v8, code_without_positions_has_its_inlined_calls)
 	cr_expect_eq(calls[0].line, 0);
 	object_memory_done(&inner.memory);
 	done(&outer, &o);
+}
+
+/* What is between has the place that a position or a call has last told. */
+Test(v8, calls_have_the_lines_of_their_exits_and_other_code_those_of_its_positions)
+{
+	static const uint32_t ends[] = { 40, 60, 200 };
+	static const uint64_t exits[] = { (uint64_t)-1 << 32, 0, 0xb4ull << 32,
+					  2ull << 32,	      0, 0xb8ull << 32 };
+	/* At 0x41 character 63, at 0x58 character 28, at 0x70 character 63. */
+	static const uint8_t own[] = { 0x82, 0x01, 0x80, 0x02, 0x2e, 0x8b, 0x01, 0x30, 0x8c, 0x01 };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_LAZY, 77, "inner", "/srv/hot.js");
+	c.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	add_ends(&c, 5, ends, 3);
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	add(&c, V8_TOLD_EXTRA, EXTRA, plain_safepoints[0], sizeof(plain_safepoints[0]));
+	add(&c, V8_TOLD_BYTECODES, BYTECODES, exits, sizeof(exits));
+	add(&c, V8_TOLD_OWN_POSITIONS, OWN, own, sizeof(own));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect_eq(line_at(&o, 0x3e), 5, "the function's entry");
+	cr_expect_eq(line_at(&o, 0x50), 7, "character 63");
+	cr_expect_eq(line_at(&o, 0x5e), 5, "character 28");
+	cr_expect_eq(line_at(&o, 0x5f), 6, "the call at character 58");
+	cr_expect_eq(line_at(&o, 0x60), 6, "as the call");
+	cr_expect_eq(line_at(&o, 0x80), 7, "character 63");
+	cr_expect_eq(line_at(&o, 0xae), 7, "a call without exit");
+	done(&c, &o);
 }
 
 Test(v8, an_interpreted_function_has_the_line_of_each_bytecode)

@@ -75,8 +75,9 @@
 #define CODE_124 \
 	.code_start = 40, .code_head = 32, .code_size = 52, .code_flags = 48, .code_deopt = 8, \
 	.code_positions = 16, .kind_baseline = 10, .kind_interpreted = 9
-/* These versions have Maglev, which did not write positions at first. */
+/* These versions have Maglev, which at first did not write positions, and then not all. */
 #define MAGLEV .code_maglev = 11
+#define MAGLEV_145 .code_maglev = 12
 #define CODE_136(interpreted) \
 	.code_start = 40, .code_head = 32, .code_size = 56, .code_flags = 52, .code_deopt = 8, \
 	.code_positions = 16, .kind_baseline = (interpreted) + 1, \
@@ -154,12 +155,14 @@ static const struct {
 	  { ALL, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129(5), CODE_136(9), DEOPT_136,
 	    MAGLEV, WASM_129(8, 8, 152, 240, 84, 7),
 	    BYTECODES(64, 24), TYPES(128, 184, 205, 282) } },
-	{ VERSION(14, 0), VERSION(14, 1), 2, 0,
+	{ VERSION(14, 0), VERSION(14, 1), 2, 4,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, GROUP, SCOPE_129(5), CODE_136(9), DEOPT_136,
-	    WASM_129(8, 8, 152, 240, 84, 7), BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
-	{ VERSION(14, 5), VERSION(14, 6), 2, 0,
+	    MAGLEV, WASM_129(8, 8, 152, 240, 84, 7),
+	    BYTECODES(64, 24), TYPES(128, 184, 205, 284) } },
+	{ VERSION(14, 5), VERSION(14, 6), 2, 4,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129(5), CODE_136(9), DEOPT_136,
-	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
+	    MAGLEV_145, WASM_129(48, 8, 104, 232, 44, 8),
+	    BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },
 	{ VERSION(14, 7), VERSION(14, 7), 2, 0,
 	  { ALL_141, SCRIPT_113, FUNCTION_129, SCOPE_129(5), CODE_136(10), DEOPT_136,
 	    WASM_129(48, 8, 104, 232, 44, 8), BYTECODES(64, 24), TYPES(128, 185, 205, 286) } },

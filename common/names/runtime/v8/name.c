@@ -406,7 +406,7 @@ static int add_optimized(struct function *f, struct v8_positions p, struct runti
 	return r;
 }
 
-/* --- optimized code without positions --- */
+/* --- optimized code whose calls have exits --- */
 
 #define EXIT_BYTES 24 /* the bytecode and where the translation is, Smis, and another word */
 
@@ -420,6 +420,7 @@ struct lazy_frame {
 /* Maps the calls of code to bytecodes, by their exits. */
 struct lazy {
 	struct function *outer, *called; /* called: the inlined function that was read last */
+	struct inlining own;		 /* of the code's own positions */
 	const struct v8_naming *naming;
 	struct span exits, translations;
 	uint32_t eager; /* exits that are not described */
@@ -429,14 +430,20 @@ struct lazy {
 	struct runtime_object *ret;
 };
 
-static struct v8_positions positions_of(const struct function *f, const struct v8_naming *n)
+/* what: V8_TOLD_POSITIONS or V8_TOLD_OWN_POSITIONS. */
+static struct v8_positions positions_at(const struct function *f, const struct v8_naming *n,
+					unsigned what)
 {
 	return (struct v8_positions){
-		.rest = piece(f->memory, f->told[V8_TOLD_POSITIONS],
-			      f->told[V8_TOLD_POSITIONS_SIZE], V8_POSITIONS_BYTES),
+		.rest = piece(f->memory, f->told[what], f->told[what + 1], V8_POSITIONS_BYTES),
 		.flags = n->position_flags,
 		.before_first = n->before_first,
 	};
+}
+
+static struct v8_positions positions_of(const struct function *f, const struct v8_naming *n)
+{
+	return positions_at(f, n, V8_TOLD_POSITIONS);
 }
 
 /* Returns the line of a bytecode, or of the function's entry. */
@@ -446,6 +453,8 @@ static uint32_t bytecode_line(struct function *f, const struct v8_naming *n, int
 	struct v8_position next;
 	uint32_t line = line_of(f, (uint32_t)f->told[V8_TOLD_RANGE]);
 
+	if (bytecode >= 0 && !p.rest.len)
+		return 0; /* V8 has not made the table of positions yet */
 	while (bytecode >= 0 && v8_positions_next(&p, &next) && next.code <= (uint32_t)bytecode)
 		line = line_of(f, next.character);
 	return line;
@@ -495,36 +504,103 @@ static int find_frames(struct lazy *l, uint32_t translation)
 	return r < 0 ? r : 0;
 }
 
-/* Adds the line of a call, which returns to pc. If the code has no inlined functions, it is that of
- * the exit's own bytecode. */
-static int add_lazy_call(struct lazy *l, uint32_t pc, uint32_t exit, uint32_t usual_line)
+/* Where code is: its line, and 1 + its inlined call, or 0. */
+struct place {
+	uint32_t line, inside;
+};
+
+/* Finds the place of a call, by its exit. Leaves *ret as it is if that does not tell. If the code
+ * has no inlined functions, the line is that of the exit's own bytecode. */
+static int find_lazy_call(struct lazy *l, uint32_t exit, struct place *ret)
 {
 	const uint64_t at = (uint64_t)(exit - l->eager) * EXIT_BYTES;
-	const bool listed = exit != V8_NO_EXIT && exit >= l->eager &&
-			    at + EXIT_BYTES <= l->exits.len;
 
-	if (!listed)
-		return runtime_add_line(l->ret, pc, usual_line);
+	if (exit == V8_NO_EXIT || exit < l->eager || at + EXIT_BYTES > l->exits.len)
+		return 0;
 
 	const uint8_t *words = l->exits.data + at;
 
-	if (!(uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT])
-		return runtime_add_line(
-			l->ret, pc,
-			bytecode_line(l->outer, l->naming, (int32_t)(unaligned_u64(words) >> 32)));
+	if (!(uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT]) {
+		ret->line = bytecode_line(l->outer, l->naming,
+					  (int32_t)(unaligned_u64(words) >> 32));
+		ret->inside = 0;
+		return 0;
+	}
 
 	const int r = find_frames(l, (uint32_t)(unaligned_u64(words + 8) >> 32));
 
-	if (r || !l->frame_count)
-		return r ? r : runtime_add_line(l->ret, pc, 0);
+	if (!r && l->frame_count) {
+		const struct lazy_frame *f = &l->frames[l->frame_count - 1];
 
-	const struct lazy_frame *f = &l->frames[l->frame_count - 1];
-
-	return runtime_add_line_in(l->ret, pc, f->line, f->added);
+		*ret = (struct place){ f->line, f->added };
+	}
+	return r;
 }
 
-/* Each call has the frames and the line that its exit leads to. For code between calls, only the
- * function's first line is known, and not even that if other functions are inlined in it. */
+/* Finds the place of one of the code's own positions. */
+static int find_own(struct inlining *i, struct v8_position p, struct place *ret)
+{
+	*ret = (struct place){ 0 };
+
+	const int r = add_call(i, &p, &ret->inside);
+
+	if (!r && inlined_line(i, p, &ret->line) > 0)
+		ret->line = 0;
+	return r;
+}
+
+/* Adds the code from *last to `end`. */
+static int add_place(struct lazy *l, uint32_t end, const struct place *p, uint32_t *last)
+{
+	if (end <= *last)
+		return 0;
+	*last = end;
+	return runtime_add_line_in(l->ret, end, p->line, p->inside);
+}
+
+/*
+ * Each call has the frames and the line that its exit leads to. Of code between calls, Maglev
+ * writes some positions; it has the place that a position or a call has last told. If there are
+ * none, only the function's first line is known, and not even that if other functions are inlined
+ * in it.
+ */
+static int add_places(struct lazy *l, struct v8_positions own, struct v8_safepoints *s, bool more)
+{
+	const bool has_own = own.rest.len > 0,
+		   has_inlined = (uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT];
+	struct place now = { has_inlined ? 0 : (uint32_t)l->ret->start_line, 0 };
+	struct v8_position next;
+	uint32_t pc = 0, exit, last = 0, before = 0;
+	bool is_next = v8_positions_next(&own, &next);
+	int r = 0;
+
+	while (!r && more && v8_safepoints_next(s, &pc, &exit) && pc > before) {
+		for (; !r && is_next && next.code < pc; is_next = v8_positions_next(&own, &next)) {
+			r = add_place(l, next.code, &now, &last);
+			if (!r)
+				r = find_own(&l->own, next, &now);
+		}
+
+		struct place call = now;
+
+		if (!r)
+			r = add_place(l, pc - 1, &now, &last);
+		if (!r)
+			r = find_lazy_call(l, exit, &call);
+		if (!r)
+			r = add_place(l, pc, &call, &last);
+		if (has_own)
+			now = call;
+		before = pc;
+	}
+	for (; !r && is_next; is_next = v8_positions_next(&own, &next)) {
+		r = add_place(l, next.code, &now, &last);
+		if (!r)
+			r = find_own(&l->own, next, &now);
+	}
+	return r ? r : add_place(l, RUNTIME_POSITION_MASK, &now, &last);
+}
+
 static int add_lazy(struct function *f, const struct v8_naming *n, struct runtime_object *ret)
 {
 	const uint64_t *told = f->told;
@@ -532,6 +608,11 @@ static int add_lazy(struct function *f, const struct v8_naming *n, struct runtim
 	struct lazy l = {
 		.outer = f,
 		.called = called,
+		.own = { .outer = f,
+			 .called = called,
+			 .calls = piece(f->memory, told[V8_TOLD_OWN_CALLS],
+					told[V8_TOLD_OWN_CALLS + 1], V8_EXTRA_BYTES),
+			 .ret = ret },
 		.naming = n,
 		.exits = piece(f->memory, told[V8_TOLD_BYTECODES], told[V8_TOLD_BYTECODES_SIZE],
 			       V8_BYTECODES_BYTES),
@@ -540,26 +621,15 @@ static int add_lazy(struct function *f, const struct v8_naming *n, struct runtim
 		.eager = (uint32_t)(told[V8_TOLD_INLINED_COUNT] >> 32),
 		.ret = ret,
 	};
-	const uint32_t usual = (uint32_t)told[V8_TOLD_INLINED_COUNT] ? 0
-								     : (uint32_t)ret->start_line;
+	const struct v8_positions own = positions_at(f, n, V8_TOLD_OWN_POSITIONS);
 	struct v8_safepoints s;
-	uint32_t pc, exit, last = 0;
-	bool more = v8_safepoints_begin(
+	const bool more = v8_safepoints_begin(
 		&s, piece(f->memory, told[V8_TOLD_EXTRA], told[V8_TOLD_EXTRA_SIZE], V8_EXTRA_BYTES),
 		n->safepoints);
-	int r = called ? 0 : -ENOMEM;
+	const int r = called ? add_places(&l, own, &s, more) : -ENOMEM;
 
-	while (!r && more && v8_safepoints_next(&s, &pc, &exit)) {
-		if (pc <= last)
-			break;
-		if (pc - 1 > last)
-			r = runtime_add_line(ret, pc - 1, usual);
-		if (!r)
-			r = add_lazy_call(&l, pc, exit, usual);
-		last = pc;
-	}
 	free(called);
-	return r ? r : runtime_add_line(ret, RUNTIME_POSITION_MASK, usual);
+	return r;
 }
 
 int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,

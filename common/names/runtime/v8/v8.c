@@ -264,7 +264,7 @@ static uint16_t find_table(struct elfview *im, const struct v8_version *v, uint1
 	}
 
 static const struct runtime_copy copy = {
-	.steps = 13,
+	.steps = 15,
 	.step = { { .bytes = V8_TOLD_WORDS * 8 },
 		  TOLD_PIECE(V8_TOLD_NAME, V8_NAME_BYTES),
 		  TOLD_PIECE(V8_TOLD_NAME + 2, V8_NAME_BYTES),
@@ -277,7 +277,9 @@ static const struct runtime_copy copy = {
 		  TOLD_PIECE(V8_TOLD_BYTECODES, V8_BYTECODES_BYTES),
 		  TOLD_PIECE(V8_TOLD_POSITIONS, V8_POSITIONS_BYTES),
 		  TOLD_PIECE(V8_TOLD_ENDS, V8_ENDS_BYTES),
-		  TOLD_PIECE(V8_TOLD_TRANSLATIONS, V8_TRANSLATIONS_BYTES) },
+		  TOLD_PIECE(V8_TOLD_TRANSLATIONS, V8_TRANSLATIONS_BYTES),
+		  TOLD_PIECE(V8_TOLD_OWN_POSITIONS, V8_POSITIONS_BYTES),
+		  TOLD_PIECE(V8_TOLD_OWN_CALLS, V8_EXTRA_BYTES) },
 };
 
 static int describe(struct elfview *im, struct runtime_build *ret)
