@@ -2,6 +2,7 @@
 """V8's frames, compared with V8's own tracebacks (tests/e2e/javascript/scenes.js)."""
 import collections
 import glob
+import itertools
 import json
 import os
 import re
@@ -314,6 +315,67 @@ def test_calls_in_large_code_have_their_lines(tmp_path, number):
     print(sorted(lines.items()))
     assert calls <= set(lines) and sum(lines.values()) > 80
     assert sum(n for line, n in lines.items() if line not in calls) <= 0.03 * sum(lines.values())
+
+
+# In `run`, the calls of `middle` are inlined, and `run` is compiled while its loop runs. Then two
+# lines of `middle` call `leaf`, which is not inlined.
+INLINED = """
+let sink = 0;
+const cells = new Float64Array(16);
+function leaf(x) {
+  for (let i = 0; i < 300; i++) sink = (sink * 31 + x) | 0;
+  return sink;
+}
+%NeverOptimizeFunction(leaf);
+function middle(x) {
+  let r = x | 0;
+  for (let i = 0; i < 3; i++) {
+    cells[i] += r;
+    r += leaf(r + i);
+  }
+  r |= 0;
+  r += leaf(r);
+  return r;
+}
+function run() {
+  for (const end = Date.now() + 2000; Date.now() < end;) {
+    sink += middle(sink);
+    sink |= 0;
+  }
+}
+run();
+"""
+COMPILERS = {"turbofan": ["--no-maglev"], "maglev": ["--maglev", "--no-turbofan"]}
+
+
+@pytest.mark.parametrize("number,compiler", [
+    (None, "turbofan"),
+    *(pytest.param(*how, marks=pytest.mark.check_all)
+      for how in itertools.product(["20.11.0", "21.7.3", "22.23.3", "24.11.1", "24.21.0", "25.9.0",
+                                    "26.12.1"], COMPILERS)
+      if how[1] == "turbofan" or how[0] > "22")])
+def test_code_of_a_running_loop_has_its_inlined_calls(tmp_path, number, compiler):
+    """V8's tracebacks say the same: the line of each call, and the function that is inlined."""
+    out, program = tmp_path / "out.txt", tmp_path / "inlined.js"
+    program.write_text(INLINED)
+    node = from_npm(number) if number else NODE
+    flags = COMPILERS[compiler] if not number or number > "22" else []
+    p = profpipe("record", "-q", "-F", 499, "-o", out, "--", node, "--allow-natives-syntax",
+                 *flags, program)
+    assert p.returncode == 0, p.stderr
+    lines = INLINED.split("\n")
+    calls = {name: {at + 1 for at, line in enumerate(lines) if text in line}
+             for name, text in (("middle", "= leaf("), ("run", "= middle("))}
+    got = collections.Counter()
+    for stack in interpreted(out):
+        if len(stack) > 2 and stack[-1][0] == "leaf" and stack[-2][0] != "[v8: gone]":
+            got[tuple((name, line) for name, _, line in stack[-3:-1])] += 1
+    print(got.most_common(8))
+    right = sum(n for stack, n in got.items()
+                if [name for name, _ in stack] == ["run", "middle"]
+                and all(line in calls[name] for name, line in stack))
+    assert sum(got.values()) > 40 and right >= 0.9 * sum(got.values())
+    assert {stack[-1] for stack in got} >= {("middle", at) for at in calls["middle"]}
 
 
 NEWER_V8 = """
