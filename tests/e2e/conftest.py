@@ -187,7 +187,7 @@ MARKS = {
         "test_fairness", "test_fairness_files", "test_fairness_idle", "test_fairness_processes",
         "test_fairness_priority", "test_fairness_symbols", "test_fairness_table",
         "test_fair_names", "test_fair_samples",
-        "test_cpu_limit",
+        "test_cpu_limit", "test_locks_of_folders_in_proc",
         # Takes a cpu offline for a while.
         "test_a_cpu_that_went_and_came_back_is_sampled_again",
         # These expect something at the time of a first sample, or within a second of it.

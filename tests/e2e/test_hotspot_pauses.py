@@ -74,8 +74,14 @@ def check_pauses(java, classes, tmp_path, how, where, *flags, **kw):
         assert len(resumes) > len(found["carrier"])
 
 
-@pytest.mark.parametrize("java", [j for j in JAVAS if int(version(j).split(".")[0]) >= 21])
-@pytest.mark.parametrize("how", ["yield", "park"])
-@pytest.mark.parametrize("where", ["stays", "returns"])
-def test_stacks_of_pausing_threads_have_each_frame_once(java, how, where, classes, tmp_path):
-    check_pauses(java, classes, tmp_path, how, where, *COMPILED)
+WITH_THREADS = [j for j in JAVAS if int(version(j).split(".")[0]) >= 21]
+
+# Debian 12 itself has no Java with virtual threads.
+if WITH_THREADS:
+    @pytest.mark.parametrize("java", WITH_THREADS)
+    @pytest.mark.parametrize("how, where", [
+        ("yield", "returns"), ("park", "stays"),
+        *(pytest.param(*two, marks=pytest.mark.check_all)
+          for two in [("yield", "stays"), ("park", "returns")])])
+    def test_stacks_of_pausing_threads_have_each_frame_once(java, how, where, classes, tmp_path):
+        check_pauses(java, classes, tmp_path, how, where, *COMPILED)
