@@ -15,6 +15,7 @@
 #define MAX_FRAMES (64u << 20) /* bytes of one section of call frame information */
 #define METHOD_MAX (64u << 10) /* bytes of a method before an address */
 #define SMALL_GAP 64u	       /* bytes; a smaller gap does not justify reading all code */
+#define GAP_PART 4096u	       /* nor does one that is a smaller part of its section */
 
 struct funcbounds_range {
 	uint64_t start, end;
@@ -561,7 +562,7 @@ int funcbounds_start(struct funcbounds *x, uint64_t address, uint64_t floor, uin
 	r = start_of_method(x, s, address, floor, ret_start);
 	if (r <= 0)
 		return r;
-	if (end - floor > SMALL_GAP) {
+	if (end - floor > SMALL_GAP && end - floor >= s->size / GAP_PART) {
 		r = filestarts_read(&x->code);
 		if (r < 0)
 			return r;
