@@ -99,12 +99,12 @@ bool svmcode_is_trap(uint8_t byte)
 	return byte == TRAP;
 }
 
-uint32_t svmcode_padding(struct span code, uint32_t at)
+uint32_t svmcode_padding(struct span code)
 {
 	uint32_t run = 0;
 
 	for (uint32_t i = 0; i < code.len; i++) {
-		if (run >= TRAPS_MIN && (at + i) % SVMCODE_ALIGNMENT == 0)
+		if (run >= TRAPS_MIN && i % SVMCODE_ALIGNMENT == 0)
 			return i - run;
 		run = svmcode_is_trap(code.data[i]) ? run + 1 : 0;
 	}

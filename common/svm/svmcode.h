@@ -58,7 +58,7 @@ bool svmcode_exit(struct span code, const struct svmcode_frame *f, uint32_t from
 /* Whether the byte is one that fills the space between methods. */
 bool svmcode_is_trap(uint8_t byte);
 /* Returns the offset from which on traps pad the code up to the next multiple of 16, or code.len if
- * there are none. `at`: the offset of the code from a multiple of 16. */
-uint32_t svmcode_padding(struct span code, uint32_t at);
+ * there are none. The code begins at a multiple of 16. */
+uint32_t svmcode_padding(struct span code);
 
 #endif

@@ -529,7 +529,7 @@ static int start_of_method(const struct funcbounds *x, const struct symfile_sect
 		 * follows the last method's padding is no method. */
 		if (at == floor || !svmcode_is_trap(method.data[-1]))
 			continue;
-		if (svmcode_padding(before, 0) < before.len)
+		if (svmcode_padding(before) < before.len)
 			break;
 		*ret = found;
 		r = 0;

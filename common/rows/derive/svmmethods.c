@@ -3,64 +3,57 @@
 #include "common/rows/derive/derive_internal.h"
 #include "common/svm/svmcode.h"
 
-/* At each place of a method: what it has taken off RSP, besides the return address. */
-static struct unwind_rule rule_of(const struct svmcode_frame *f, bool pushed, bool framed,
-				  bool returns)
+/* Adds a row from a place on. taken: bytes between RSP and the return address. */
+static int put(struct derive *d, uint32_t at, uint32_t taken, enum unwind_rbp rbp)
 {
-	struct unwind_rule r = { .cfa = UNWIND_CFA_REG,
-				 .cfa_reg = UNWIND_REG_RSP,
-				 .cfa_off = 8 + (pushed ? 8 : 0) + (framed ? (int)f->size : 0),
-				 .flags = UNWIND_DERIVED };
+	const struct unwind_rule r = { .cfa = UNWIND_CFA_REG,
+				       .cfa_reg = UNWIND_REG_RSP,
+				       .cfa_off = 8 + (int)taken,
+				       .rbp = (uint8_t)rbp,
+				       .rbp_off = rbp == UNWIND_RBP_CFA ? -16 : 0,
+				       .flags = UNWIND_DERIVED };
 
-	if (framed && f->based) {
-		r.cfa_reg = UNWIND_REG_RBP;
-		r.rbp = UNWIND_RBP_UNDEFINED;
-	} else if (pushed) {
-		r.rbp = UNWIND_RBP_CFA;
-		r.rbp_off = -16;
-	} else if (!f->pushed && (framed || returns)) {
-		r.rbp = UNWIND_RBP_UNDEFINED;
-	}
-	return r;
+	return derive_put_row(d, at, &r);
 }
 
-/* Between `sub` and `mov rbp, rsp`. */
-static struct unwind_rule on_stack(uint32_t size)
+/* Adds the row of the code between the beginning of a method and its ends. */
+static int put_body(struct derive *d, uint32_t at, const struct svmcode_frame *f)
 {
-	return (struct unwind_rule){ .cfa = UNWIND_CFA_REG,
-				     .cfa_reg = UNWIND_REG_RSP,
-				     .cfa_off = 8 + (int)size,
-				     .flags = UNWIND_DERIVED };
-}
+	const struct unwind_rule by_rbp = { .cfa = UNWIND_CFA_REG,
+					    .cfa_reg = UNWIND_REG_RBP,
+					    .cfa_off = 8 + (int)f->size,
+					    .rbp = UNWIND_RBP_UNDEFINED,
+					    .flags = UNWIND_DERIVED };
 
-static int put(struct derive *d, uint32_t at, struct unwind_rule rule)
-{
-	return derive_put_row(d, at, &rule);
+	if (f->based)
+		return derive_put_row(d, at, &by_rbp);
+	return f->pushed ? put(d, at, 8 + f->size, UNWIND_RBP_CFA)
+			 : put(d, at, f->size, UNWIND_RBP_UNDEFINED);
 }
 
 /* Adds the rows of the method at a place, which has all of the code. */
 static int put_method(struct derive *d, uint32_t at, struct span code,
 		      const struct svmcode_frame *f)
 {
-	const bool pushed = f->pushed;
 	struct svmcode_exit e = { .end = f->based ? f->based : f->begins };
 	int r = rows_open(d->rows, at, at + (uint32_t)code.len);
 
 	if (r)
 		return r == MSG_ROWS_NONE ? 0 : r;
-	r = put(d, at, rule_of(f, false, false, false));
-	if (!r && pushed)
-		r = put(d, at + f->pushed, rule_of(f, true, false, false));
+	r = put(d, at, 0, UNWIND_RBP_SAME);
+	if (!r && f->pushed)
+		r = put(d, at + f->pushed, 8, UNWIND_RBP_CFA);
 	if (!r && f->based)
-		r = put(d, at + f->begins, on_stack(f->size));
+		r = put(d, at + f->begins, f->size, UNWIND_RBP_SAME);
 	if (!r)
-		r = put(d, at + e.end, rule_of(f, pushed, true, false));
+		r = put_body(d, at + e.end, f);
 	while (!r && svmcode_exit(code, f, e.end, &e)) {
-		r = put(d, at + e.popped, rule_of(f, pushed, false, true));
-		if (!r && pushed)
-			r = put(d, at + e.ret, rule_of(f, false, false, true));
+		r = f->pushed ? put(d, at + e.popped, 8, UNWIND_RBP_CFA)
+			      : put(d, at + e.popped, 0, UNWIND_RBP_UNDEFINED);
+		if (!r && f->pushed)
+			r = put(d, at + e.ret, 0, UNWIND_RBP_SAME);
 		if (!r && e.end < code.len)
-			r = put(d, at + e.end, rule_of(f, pushed, true, false));
+			r = put_body(d, at + e.end, f);
 	}
 	if (!r)
 		rows_close(d->rows);
@@ -148,7 +141,7 @@ int derive_put_methods(struct derive *d, const struct derive_gap *g)
 		}
 		code.len = next_method(d, at, code, 1);
 		if (at == part.last)
-			code.len = svmcode_padding(code, 0);
+			code.len = svmcode_padding(code);
 		r = put_method(d, at, code, &f);
 		at += (uint32_t)code.len;
 	}

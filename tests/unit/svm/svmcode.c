@@ -2,6 +2,7 @@
 #include "common/svm/svmcode.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #define SPAN(...) \
 	(struct span) \
@@ -86,9 +87,14 @@ Test(svmcode, a_frame_in_rbp_ends_with_lea)
 
 Test(svmcode, padding_is_a_row_of_traps_up_to_the_alignment)
 {
-	const struct span code = SPAN(0xc3, 0xcc, 0xcc, 0xcc, 0xcc, 0x90);
+	uint8_t bytes[18] = { 0 };
+	const struct span code = { .data = bytes, .len = sizeof(bytes) };
 
-	cr_expect_eq(svmcode_padding(code, 11), 1);
-	cr_expect_eq(svmcode_padding(code, 10), code.len, "it ends elsewhere");
-	cr_expect_eq(svmcode_padding((struct span){ code.data, 4 }, 12), 4, "too few traps");
+	memset(bytes + 12, 0xcc, 4);
+	cr_expect_eq(svmcode_padding(code), 12);
+	bytes[12] = 0;
+	cr_expect_eq(svmcode_padding(code), code.len, "too few traps");
+	memset(bytes + 10, 0xcc, 4);
+	bytes[14] = bytes[15] = 0;
+	cr_expect_eq(svmcode_padding(code), code.len, "they end elsewhere");
 }
