@@ -74,6 +74,7 @@ ENV_FUNCTION __u64 hotspot_entered(HOTSPOT_PARAMETER __u64 entry)
 	if (entry & 7 || !walk_read(w, entry + p->config.cont_entry_bytes + 8, &back) ||
 	    !hotspot_is_code(p, back))
 		return 0;
+	/* As hotspot_has_called(), because a chain of calls is too deep otherwise. */
 	const __u32 kind = hotspot_find(HOTSPOT_ARGUMENT(w, p) back - 1);
 
 	if (kind != HOTSPOT_INTERPRETER && (kind != HOTSPOT_NMETHOD || !owner_called(back)))
