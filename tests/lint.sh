@@ -130,7 +130,7 @@ done <<<"$uses"
 # The shared libraries that each tool may link. A privileged tool that links a parser library fails.
 declare -A may=(
 	[profpipe]="cjson inih"
-	[prof-bpf]="seccomp bpf z mbedcrypto"
+	[prof-bpf]="seccomp bpf mbedcrypto"
 	[prof-deltas]="seccomp elf z zstd Zydis Zycore"
 	[prof-symd]="seccomp elf dw lzma z Zydis Zycore mbedcrypto"
 	[prof-dump]="seccomp bpf elf dw lzma z zstd Zydis Zycore mbedcrypto"

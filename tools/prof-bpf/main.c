@@ -155,7 +155,7 @@ static int load_bpf(struct prof *p)
 		 * small, and most hosts run Python. */
 		(void)loader_runtime(p->loader, RUNTIME_PYTHON);
 	}
-	r = kernel_names_open(&p->names, p->budget.limit < BUDGET_DEFAULT);
+	r = kernel_names_open(&p->names);
 	if (r)
 		log_warning("/proc/kallsyms: %s; kernel functions have no names; see `profpipe "
 			    "doctor`",

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +17,6 @@
 #include "tools/prof-bpf/kernel/ksymbols.h"
 #include "tools/prof-bpf/kernel/sideband.h"
 
-#define PACKS_AT_ONCE 32     /* take about a millisecond */
 #define LOOKED_AT (64 << 10) /* bytes that are searched for an address other than zero */
 /* Bytes read at once; small in a fuzz target, so that it reaches the boundaries. */
 #ifndef KALLSYMS_CHUNK
@@ -31,9 +29,7 @@ struct kallsyms {
 	bool stale; /* the last reading failed */
 	uint64_t failures;
 	bool by_iterator;
-	uint64_t reads, packed; /* packed: number of the reading whose table was packed */
-	uint64_t pack_ns;	/* when to pack the table; 0: not known yet */
-	bool pack_at_once;
+	uint64_t reads;
 	int file, modules;	    /* -1: not open */
 	struct ksyms_bpf *iterator; /* NULL: not needed, or not available */
 	struct bpf_link *link;
@@ -255,41 +251,19 @@ static int read_all(struct kallsyms *k)
 		if (i == -ENOMEM)
 			r = i;
 	}
+	if (!r)
+		r = ksymbols_finish(&t);
 	if (r) {
 		ksymbols_done(&t);
 		return r;
 	}
-	ksymbols_finish(&t);
-	/* Packing needs memory for both forms; without it, the table stays unpacked. */
-	if (k->pack_at_once)
-		(void)ksymbols_pack(&t, SIZE_MAX);
 	/* Keep the lengths that side-band records reported. */
 	ksymbols_keep_lengths(&t, &k->table);
 	ksymbols_done(&k->table);
 	k->table = t;
 	k->by_iterator = by_iterator;
 	k->reads++;
-	k->pack_ns = 0;
 	return 0;
-}
-
-/* Packs the table later, since it is not worth it for short runs. Each tick packs a part, so that
- * nothing else waits for longer than about a millisecond. */
-static void pack_later(struct kallsyms *k, uint64_t now_ns)
-{
-	if (!k->pack_ns)
-		k->pack_ns = now_ns + KALLSYMS_PACK_NS;
-	if (now_ns < k->pack_ns || k->packed == k->reads)
-		return;
-	const int r = ksymbols_pack(&k->table, PACKS_AT_ONCE);
-
-	if (r == -EAGAIN)
-		return;
-	k->packed = k->reads;
-	/* Give the table's memory back. If there is no memory for both forms, the table stays
-	 * unpacked. */
-	if (!r)
-		malloc_trim(0);
 }
 
 int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
@@ -300,7 +274,6 @@ int kallsyms_open(const struct kallsyms_config *c, struct kallsyms **ret)
 	if (!k)
 		return -ENOMEM;
 	k->file = k->modules = -1;
-	k->pack_at_once = c->pack_at_once;
 	k->stale = true; /* until it is read */
 	if (!c->only_iterator) {
 		k->file = open(c->path ? c->path : "/proc/kallsyms", O_RDONLY | O_CLOEXEC);
@@ -388,7 +361,6 @@ int kallsyms_tick(struct kallsyms *k, uint64_t now_ns)
 	/* After a failed reading, the wait for the next one begins with the first tick. */
 	if (k->stale && !k->checked_ns)
 		k->checked_ns = now_ns;
-	pack_later(k, now_ns);
 	if (now_ns < k->checked_ns + k->check_ns)
 		return 0;
 	k->checked_ns = now_ns;
@@ -402,7 +374,6 @@ void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret)
 	*ret = (struct kallsyms_figures){
 		.symbols = t->len,
 		.dynamic = t->dynamic_len,
-		.packed = t->pack_count > 0,
 		.by_iterator = k->by_iterator,
 		.reads = k->reads,
 		.failures = k->failures,

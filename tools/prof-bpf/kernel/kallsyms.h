@@ -14,7 +14,6 @@
 #include "common/base/bytes/str.h"
 
 #define KALLSYMS_CHECK_NS 5000000000ull		     /* interval between checks of /proc/modules */
-#define KALLSYMS_PACK_NS 5000000000ull		     /* age at which a table is packed */
 #define KALLSYMS_LONGEST_NS (64 * KALLSYMS_CHECK_NS) /* longest interval after failed readings */
 
 struct kallsyms;
@@ -23,7 +22,6 @@ struct sideband_event;
 struct kallsyms_config {
 	const char *path;    /* NULL: /proc/kallsyms */
 	const char *modules; /* NULL: /proc/modules */
-	bool pack_at_once;   /* memory is scarce: pack the table directly after reading */
 	/* For tests: */
 	bool no_iterator;   /* never load BPF for names */
 	bool only_iterator; /* do not use the file */
@@ -54,7 +52,7 @@ int kallsyms_tick(struct kallsyms *k, uint64_t now_ns);
 
 struct kallsyms_figures {
 	size_t symbols, dynamic, bytes;
-	bool packed, by_iterator;
+	bool by_iterator;
 	uint64_t reads, failures;
 };
 void kallsyms_figures(const struct kallsyms *k, struct kallsyms_figures *ret);

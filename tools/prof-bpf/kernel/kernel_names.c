@@ -5,9 +5,9 @@
 #include <string.h>
 #include "common/base/command/log.h"
 
-int kernel_names_open(struct kernel_names *n, bool pack_at_once)
+int kernel_names_open(struct kernel_names *n)
 {
-	const struct kallsyms_config c = { .pack_at_once = pack_at_once };
+	const struct kallsyms_config c = { 0 };
 
 	return kallsyms_open(&c, &n->unread);
 }

@@ -20,9 +20,9 @@ struct kernel_names {
 	int result;
 };
 
-/* Opens /proc/kallsyms, which may need rights, in a zeroed *n. pack_at_once: memory is scarce.
- * Returns 0; -errno: kernel functions have no names. */
-int kernel_names_open(struct kernel_names *n, bool pack_at_once);
+/* Opens /proc/kallsyms, which may need rights, in a zeroed *n. Returns 0; -errno: kernel
+ * functions have no names. */
+int kernel_names_open(struct kernel_names *n);
 /* Starts the thread that reads the names. */
 void kernel_names_start(struct kernel_names *n);
 /* Takes over the names once they are read. wait: wait for them. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include "common/base/bytes/numbers.h"
 
 /* Initial sizes; small in a fuzz target, so that it reaches the boundaries. */
@@ -12,7 +11,6 @@
 #define KSYMBOLS_FIRST (96u << 10)
 #define KSYMBOLS_FIRST_POOL (2u << 20)
 #endif
-#define NAME_MAX_BYTES 1023u
 #define MODULES_MAX 4096u
 #define DYNAMIC_MAX 65536u
 /* The largest size of a function; an address beyond it has no symbol. */
@@ -31,32 +29,15 @@ struct ksymbol {
 #define PADDING "__pfx_"
 #define PADDING_MAX 63u
 
-#define PACK_SYMBOLS 32u
-#define PACK_EACH 8u
-/* Parameters of zlib, which suit packs of 1 KiB. Codes of their own would make packs 13 % smaller,
- * but unpacking one would take twice the time. */
-#define PACK_LEVEL 1
-#define PACK_WINDOW 11
-#define PACK_MEMORY 4
-#define PACK_STRATEGY Z_FIXED
-#define PACK_SPARE 258 /* zlib is faster while it has room for its longest match */
-#define PACK_RATIO 2   /* the names of a kernel shrink by about this factor */
+#define GROUP 32u	/* symbols that share the position of a name */
+#define COUNTED_EACH 8u /* one in so many names is counted to choose digrams */
+#define LENGTH_BITS 10	/* of an encoded name; padding has the bits above */
+#define LENGTH_MASK ((1u << LENGTH_BITS) - 1)
 
-/* A pack of symbols: the distance of each from the previous one (4 bytes), then modules and lengths
- * of names (2 bytes each), then the names. Padding stands in the bits of a length above NAME_BITS.
- */
-#define NAME_BITS 10
-struct ksymbols_pack {
-	uint32_t offset; /* of the first symbol, as in struct ksymbol, less its padding */
-	uint32_t at;	 /* its place in `packed` */
-	uint32_t plain;	 /* bytes unpacked */
-};
-
-/* A table that is being packed. All packs share a stream, since a new one for each costs more. */
-struct ksymbols_packing {
-	z_stream z;
-	size_t count, next; /* packs in all; the one to pack next */
-	size_t at, cap;	    /* bytes of `packed` that are used, and allocated */
+/* A run of symbols of one module. */
+struct ksymbols_run {
+	uint32_t first; /* index of the symbol */
+	uint32_t module;
 };
 
 struct ksymbols_bpf {
@@ -64,23 +45,14 @@ struct ksymbols_bpf {
 	char *name;
 };
 
-static void drop_packs(struct ksymbols *t)
+/* Frees what is needed only until the table is finished. */
+static void drop_unfinished(struct ksymbols *t)
 {
-	free(t->packs);
-	free(t->packed);
-	free(t->unpacked);
-	t->packs = NULL;
-	t->packed = t->unpacked = NULL;
-	t->pack_count = 0;
-	t->unpacked_bytes = 0;
-	if (t->packing)
-		deflateEnd(&t->packing->z);
-	free(t->packing);
-	t->packing = NULL;
-	if (t->unpacking)
-		inflateEnd(t->unpacking);
-	free(t->unpacking);
-	t->unpacking = NULL;
+	free(t->at);
+	free(t->pool);
+	t->at = NULL;
+	t->pool = NULL;
+	t->cap = t->pool_len = t->pool_cap = 0;
 }
 
 void ksymbols_done(struct ksymbols *t)
@@ -91,9 +63,12 @@ void ksymbols_done(struct ksymbols *t)
 		free(t->dynamic[i].name);
 	free(t->modules);
 	free(t->dynamic);
-	free(t->at);
-	free(t->pool);
-	drop_packs(t);
+	free(t->offsets);
+	free(t->lengths);
+	free(t->groups);
+	free(t->runs);
+	free(t->names);
+	drop_unfinished(t);
 	*t = (struct ksymbols){ 0 };
 }
 
@@ -190,6 +165,13 @@ static int module_number(struct ksymbols *t, struct str module, uint16_t *ret)
 	return 0;
 }
 
+/* Replaces bytes that digram coding uses for itself. */
+static void ascii(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		text[i] = text[i] & 0x80 ? '?' : text[i];
+}
+
 static int pool_add(struct ksymbols *t, struct str name, uint32_t *ret)
 {
 	uint16_t len = (uint16_t)name.len;
@@ -206,6 +188,7 @@ static int pool_add(struct ksymbols *t, struct str name, uint32_t *ret)
 	*ret = (uint32_t)t->pool_len;
 	memcpy(t->pool + t->pool_len, &len, sizeof(len));
 	memcpy(t->pool + t->pool_len + sizeof(len), name.data, len);
+	ascii(t->pool + t->pool_len + sizeof(len), len);
 	t->pool_len += sizeof(len) + len;
 	return 0;
 }
@@ -241,8 +224,8 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 
 	if (!address || !name.len || (type != 'T' && type != 't' && type != 'W' && type != 'w'))
 		return 0;
-	if (name.len > NAME_MAX_BYTES)
-		name.len = NAME_MAX_BYTES;
+	if (name.len > KSYMBOLS_NAME_MAX)
+		name.len = KSYMBOLS_NAME_MAX;
 	if (is_dynamic(module))
 		return ksymbols_add_bpf(t, address, 0, name);
 	/* A module's symbols are not sorted. */
@@ -309,154 +292,8 @@ static int symbol_order(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* Writes symbols [from, to) in the form to be packed to `into`, unless that is NULL. Returns the
- * bytes. */
-static uint32_t gather(const struct ksymbols *t, size_t from, size_t to, char *into)
-{
-	size_t count = to - from, at = count * PACK_EACH;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct ksymbol *s = &t->at[from + i];
-		struct str name = pool_get(t, s->name);
-		uint32_t distance = i ? s->offset - s[-1].offset : s->padding;
-		uint16_t len = (uint16_t)(name.len | (uint32_t)s->padding << NAME_BITS);
-
-		if (into) {
-			memcpy(into + i * 4, &distance, 4);
-			memcpy(into + count * 4 + i * 2, &s->module, 2);
-			memcpy(into + count * 6 + i * 2, &len, 2);
-			memcpy(into + at, name.data, name.len);
-		}
-		at += name.len;
-	}
-	return (uint32_t)at;
-}
-
-/* Makes space in t->packed and t->unpacked for a pack of `plain` bytes unpacked. */
-static int grow_packed(struct ksymbols *t, struct ksymbols_packing *p, uint32_t plain)
-{
-	const size_t more = deflateBound(&p->z, plain);
-
-	if (plain + PACK_SPARE > t->unpacked_bytes) {
-		char *unpacked = realloc(t->unpacked, plain + PACK_SPARE);
-
-		if (!unpacked)
-			return -ENOMEM;
-		t->unpacked = unpacked;
-		t->unpacked_bytes = plain + PACK_SPARE;
-	}
-	if (p->cap - p->at >= more)
-		return 0;
-	const size_t want = numbers_larger(p->cap + p->cap / 4, p->at + more);
-	char *packed = want <= UINT32_MAX ? realloc(t->packed, want) : NULL;
-
-	if (!packed)
-		return -ENOMEM;
-	t->packed = packed;
-	p->cap = want;
-	return 0;
-}
-
-static int begin_packing(struct ksymbols *t)
-{
-	struct ksymbols_packing *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	p->count = (t->len + PACK_SYMBOLS - 1) / PACK_SYMBOLS;
-	p->cap = (t->pool_len + t->len * PACK_EACH) / PACK_RATIO + 1;
-	if (deflateInit2(&p->z, PACK_LEVEL, Z_DEFLATED, PACK_WINDOW, PACK_MEMORY, PACK_STRATEGY) !=
-	    Z_OK) {
-		free(p);
-		return -ENOMEM;
-	}
-	t->packing = p;
-	t->packs = calloc(p->count + 1, sizeof(*t->packs));
-	t->packed = malloc(p->cap);
-	return t->packs && t->packed ? 0 : -ENOMEM;
-}
-
-static int pack_next(struct ksymbols *t, struct ksymbols_packing *p)
-{
-	struct ksymbols_pack *pack = &t->packs[p->next];
-	const size_t from = p->next * PACK_SYMBOLS;
-	const size_t to = numbers_smaller(from + PACK_SYMBOLS, t->len);
-
-	pack->offset = t->at[from].offset - t->at[from].padding;
-	pack->plain = gather(t, from, to, NULL);
-	if (grow_packed(t, p, pack->plain))
-		return -ENOMEM;
-	gather(t, from, to, t->unpacked);
-	p->z.next_in = (Bytef *)t->unpacked;
-	p->z.avail_in = pack->plain;
-	p->z.next_out = (Bytef *)t->packed + p->at;
-	p->z.avail_out = (uInt)(p->cap - p->at);
-	if (deflate(&p->z, Z_FINISH) != Z_STREAM_END)
-		return -ENOMEM;
-	pack->at = (uint32_t)p->at;
-	p->at = p->cap - p->z.avail_out;
-	p->next++;
-	deflateReset(&p->z);
-	return 0;
-}
-
-/* Replaces the symbols by their packs. */
-static void end_packing(struct ksymbols *t)
-{
-	struct ksymbols_packing *p = t->packing;
-	char *fit = realloc(t->packed, p->at + 1);
-
-	if (fit)
-		t->packed = fit;
-	t->packs[p->count].at = (uint32_t)p->at;
-	t->pack_count = p->count;
-	t->shown = SIZE_MAX;
-	deflateEnd(&p->z);
-	free(p);
-	t->packing = NULL;
-	free(t->at);
-	free(t->pool);
-	t->at = NULL;
-	t->pool = NULL;
-	t->cap = t->pool_cap = 0;
-}
-
-int ksymbols_pack(struct ksymbols *t, size_t most)
-{
-	int r = 0;
-
-	if (!t->at)
-		return 0;
-	if (!t->packing)
-		r = begin_packing(t);
-	for (; !r && most && t->packing->next < t->packing->count; most--)
-		r = pack_next(t, t->packing);
-	if (r)
-		drop_packs(t);
-	else if (t->packing->next < t->packing->count)
-		return -EAGAIN;
-	else
-		end_packing(t);
-	return r;
-}
-
-/* Shrinks the arrays to what the symbols need. */
-static void fit(struct ksymbols *t)
-{
-	void *at = t->len ? realloc(t->at, t->len * sizeof(*t->at)) : NULL;
-	void *pool = t->pool_len ? realloc(t->pool, t->pool_len) : NULL;
-
-	if (at) {
-		t->at = at;
-		t->cap = t->len;
-	}
-	if (pool) {
-		t->pool = pool;
-		t->pool_cap = t->pool_len;
-	}
-}
-
-void ksymbols_finish(struct ksymbols *t)
+/* Sorts the symbols, and keeps the plainest name of each address. */
+static void sort(struct ksymbols *t)
 {
 	bool sorted = true;
 	size_t to = 0;
@@ -473,54 +310,64 @@ void ksymbols_finish(struct ksymbols *t)
 	}
 	if (t->len)
 		t->at[0].padding = 0; /* it would lie below the base */
-	fit(t);
 }
 
-/* Unpacks pack i. All share a stream, since a new one for each costs more. */
-static bool unpack_one(struct ksymbols *t, size_t i)
+static size_t count_runs(const struct ksymbols *t)
 {
-	z_stream *z = t->unpacking;
+	size_t n = 1;
 
-	t->shown = SIZE_MAX;
-	if (!z) {
-		z = calloc(1, sizeof(*z));
-		if (!z || inflateInit2(z, PACK_WINDOW) != Z_OK) {
-			free(z);
-			return false;
-		}
-		t->unpacking = z;
-	}
-	z->next_in = (Bytef *)t->packed + t->packs[i].at;
-	z->avail_in = t->packs[i + 1].at - t->packs[i].at;
-	z->next_out = (Bytef *)t->unpacked;
-	z->avail_out = t->packs[i].plain + PACK_SPARE;
-	const bool whole = inflate(z, Z_FINISH) == Z_STREAM_END && z->avail_out == PACK_SPARE;
-
-	inflateReset(z);
-	if (whole)
-		t->shown = i;
-	return whole;
+	for (size_t i = 1; i < t->len; i++)
+		n += t->at[i].module != t->at[i - 1].module;
+	return n;
 }
 
-/* Unpacks the symbols around an offset. Returns their number, 0 without memory. */
-static size_t unpack(struct ksymbols *t, uint32_t offset, uint32_t *ret_first)
+/* Fills the arrays of the finished table. */
+static void fill(struct ksymbols *t, const struct digrams_encoder *e)
 {
-	size_t lo = 0, hi = t->pack_count;
+	for (size_t i = 0; i < t->len; i++) {
+		const struct ksymbol *s = &t->at[i];
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
+		if (i % GROUP == 0)
+			t->groups[i / GROUP] = (uint32_t)t->names_len;
+		if (!i || s->module != s[-1].module)
+			t->runs[t->run_count++] = (struct ksymbols_run){ .first = (uint32_t)i,
+									 .module = s->module };
+		const size_t len = digrams_encode(e, pool_get(t, s->name), t->names + t->names_len);
 
-		if (t->packs[mid].offset > offset)
-			hi = mid;
-		else
-			lo = mid + 1;
+		t->names_len += len;
+		t->offsets[i] = s->offset;
+		t->lengths[i] = (uint16_t)(len | (uint32_t)s->padding << LENGTH_BITS);
 	}
-	/* The base is the lowest symbol's address, so such a pack exists. */
-	size_t i = lo - 1;
-	if (i != t->shown && !unpack_one(t, i))
+}
+
+int ksymbols_finish(struct ksymbols *t)
+{
+	struct digrams_encoder *e = t->len ? calloc(1, sizeof(*e)) : NULL;
+
+	if (!t->len)
 		return 0;
-	*ret_first = t->packs[i].offset;
-	return i + 1 < t->pack_count ? PACK_SYMBOLS : t->len - i * PACK_SYMBOLS;
+	sort(t);
+	t->offsets = calloc(t->len, sizeof(*t->offsets));
+	t->lengths = calloc(t->len, sizeof(*t->lengths));
+	t->groups = calloc((t->len + GROUP - 1) / GROUP, sizeof(*t->groups));
+	t->runs = calloc(count_runs(t), sizeof(*t->runs));
+	t->names = malloc(t->pool_len);
+	if (!e || !t->offsets || !t->lengths || !t->groups || !t->runs || !t->names) {
+		free(e);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < t->len; i += COUNTED_EACH)
+		digrams_count(e, pool_get(t, t->at[i].name));
+	digrams_choose(e, &t->digrams);
+	fill(t, e);
+	free(e);
+
+	char *fit = realloc(t->names, t->names_len + 1);
+
+	if (fit)
+		t->names = fit;
+	drop_unfinished(t);
+	return 0;
 }
 
 /* --- finding --- */
@@ -535,57 +382,51 @@ void ksymbols_keep_lengths(struct ksymbols *t, const struct ksymbols *before)
 	}
 }
 
-/* Finds the symbol at an offset in the unpacked table. Returns false if there is none. */
-static bool find_read(const struct ksymbols *t, uint32_t offset, struct str *ret_name,
-		      uint16_t *ret_module, uint32_t *ret_start)
+/* Finds the symbol at an offset. Returns t->len if there is none. */
+static size_t find_symbol(const struct ksymbols *t, uint32_t offset)
 {
 	size_t lo = 0, hi = t->len;
 
 	while (lo < hi) {
 		const size_t mid = lo + (hi - lo) / 2;
 
-		if (t->at[mid].offset > offset)
+		if (t->offsets[mid] > offset)
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
 	/* It may be in the padding of the next function. */
-	if (lo < t->len && t->at[lo].offset - offset <= t->at[lo].padding)
-		lo++;
-	if (!lo)
-		return false;
-	const struct ksymbol *s = &t->at[lo - 1];
-
-	*ret_name = pool_get(t, s->name);
-	*ret_module = s->module;
-	*ret_start = s->offset;
-	return ret_name->len && (offset < s->offset || offset - s->offset < REACH);
+	if (lo < t->len && t->offsets[lo] - offset <= t->lengths[lo] >> LENGTH_BITS)
+		return lo;
+	return lo && offset - t->offsets[lo - 1] < REACH ? lo - 1 : t->len;
 }
 
-/* Like find_read, in the packs. */
-static bool find_packed(struct ksymbols *t, uint32_t offset, struct str *ret_name,
-			uint16_t *ret_module, uint32_t *ret_start)
+/* Decodes the name of symbol i. Borrowed until the next call. */
+static struct str name_of(struct ksymbols *t, size_t i)
 {
-	uint32_t start = 0;
-	size_t count = unpack(t, offset, &start), name = count * PACK_EACH;
-	uint16_t len = 0;
+	size_t at = t->groups[i / GROUP];
+	struct str coded = { .len = t->lengths[i] & LENGTH_MASK };
 
-	for (size_t j = 0; j < count; j++) {
-		uint32_t distance;
-		uint16_t both;
+	for (size_t k = i / GROUP * GROUP; k < i; k++)
+		at += t->lengths[k] & LENGTH_MASK;
+	coded.data = t->names + at;
+	return (struct str){ .data = t->name,
+			     .len = (uint32_t)digrams_decode(&t->digrams, coded, t->name) };
+}
 
-		memcpy(&distance, t->unpacked + j * 4, 4);
-		memcpy(&both, t->unpacked + count * 6 + j * 2, 2);
-		if (offset < start || distance > offset - start + (both >> NAME_BITS))
-			break;
-		start += distance;
-		name += len;
-		memcpy(ret_module, t->unpacked + count * 4 + j * 2, 2);
-		len = both & ((1u << NAME_BITS) - 1);
+static uint32_t module_of(const struct ksymbols *t, size_t i)
+{
+	size_t lo = 0, hi = t->run_count;
+
+	while (lo < hi) {
+		const size_t mid = lo + (hi - lo) / 2;
+
+		if (t->runs[mid].first > i)
+			hi = mid;
+		else
+			lo = mid + 1;
 	}
-	*ret_name = (struct str){ .data = t->unpacked + name, .len = len };
-	*ret_start = start;
-	return len && (offset < start || offset - start < REACH);
+	return t->runs[lo - 1].module; /* the first run begins with the first symbol */
 }
 
 bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, struct str *ret_module,
@@ -604,28 +445,23 @@ bool ksymbols_find(struct ksymbols *t, uint64_t addr, struct str *ret_name, stru
 			return true;
 		}
 	}
-	if (!t->len || addr < t->base || addr - t->base > UINT32_MAX)
+	if (addr < t->base || addr - t->base > UINT32_MAX)
 		return false;
-	const uint32_t offset = (uint32_t)(addr - t->base);
-	uint32_t start = 0;
-	uint16_t module = 0;
+	i = find_symbol(t, (uint32_t)(addr - t->base));
+	if (i == t->len)
+		return false;
+	const uint32_t module = module_of(t, i);
 
-	if (t->at ? !find_read(t, offset, ret_name, &module, &start)
-		  : !find_packed(t, offset, ret_name, &module, &start))
-		return false;
+	*ret_name = name_of(t, i);
 	*ret_module = module ? str_from(t->modules[module - 1])
 			     : (struct str){ .data = "", .len = 0 };
-	*ret_start = t->base + start;
-	return true;
+	*ret_start = t->base + t->offsets[i];
+	return ret_name->len != 0;
 }
 
 size_t ksymbols_bytes(const struct ksymbols *t)
 {
-	const size_t packed = t->pack_count ? (t->pack_count + 1) * sizeof(*t->packs) +
-						      t->packs[t->pack_count].at + t->unpacked_bytes
-			      : t->packing ? t->packing->cap + t->unpacked_bytes
-					   : 0;
-
-	return t->cap * sizeof(*t->at) + t->pool_cap + packed +
-	       t->dynamic_cap * sizeof(*t->dynamic);
+	return t->len * (sizeof(*t->offsets) + sizeof(*t->lengths)) +
+	       (t->len + GROUP - 1) / GROUP * sizeof(*t->groups) + t->run_count * sizeof(*t->runs) +
+	       t->names_len + t->dynamic_cap * sizeof(*t->dynamic);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of kernel symbols. It takes 12 bytes per symbol, sorted by distance from the lowest
- * text address, and one pool of names. In a longer run, zlib packs it, 64 symbols at a time, to
- * less than a third of its size: a name is needed only once per epoch.
+ * The table of kernel symbols. It is filled, then finished. A finished table takes six bytes per
+ * symbol, sorted by distance from the lowest text address, and names in digram coding (digrams.h).
  *
  * The padding before a function, which has symbols of its own (`__pfx_…`), counts as the function.
  *
@@ -16,28 +15,34 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "common/base/bytes/str.h"
+#include "tools/prof-bpf/kernel/digrams.h"
 
 #define KSYMBOLS_MAX (4u << 20)
+#define KSYMBOLS_NAME_MAX 1023u /* bytes of a name; the rest is cut off */
 
 struct ksymbol;
-struct ksymbols_pack;
-struct ksymbols_packing;
+struct ksymbols_run;
 struct ksymbols_bpf;
 
 /* All zeros: empty. Users may read only `any` and the counts. */
 struct ksymbols {
 	uint64_t base;
+	size_t len;
+	/* Until it is finished: */
 	struct ksymbol *at;
-	size_t len, cap;
+	size_t cap;
 	char *pool;
 	size_t pool_len, pool_cap;
-	/* Replaces at and pool when the table is packed. The last element is empty. */
-	struct ksymbols_pack *packs;
-	size_t pack_count;
-	char *packed, *unpacked;	  /* unpacked: space for the largest pack */
-	size_t unpacked_bytes, shown;	  /* shown: the pack that it holds; SIZE_MAX: none yet */
-	struct ksymbols_packing *packing; /* NULL: not now; `at` and `pool` are used meanwhile */
-	struct z_stream_s *unpacking;	  /* NULL: nothing was unpacked yet */
+	/* From then on, by symbol: its distance from base, and its padding and encoded length. */
+	uint32_t *offsets;
+	uint16_t *lengths;
+	uint32_t *groups; /* position in `names` of the first name of each group */
+	struct ksymbols_run *runs;
+	size_t run_count;
+	char *names;
+	size_t names_len;
+	struct digrams digrams;
+	char name[2 * KSYMBOLS_NAME_MAX]; /* the name that was found last */
 	char **modules;
 	unsigned module_count;
 	struct ksymbols_bpf *dynamic;
@@ -50,12 +55,9 @@ struct ksymbols {
  * -ENOMEM. */
 int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str name,
 		 struct str module);
-/* Sorts the table. Call it after the last symbol. */
-void ksymbols_finish(struct ksymbols *t);
-/* Packs at most this many times 64 symbols of a finished table. Returns 0: it is packed now;
- * -EAGAIN: call it again; -ENOMEM: the table stays as it is. Until it is packed, ksymbols_find
- * works as before. */
-int ksymbols_pack(struct ksymbols *t, size_t most);
+/* Finishes the table. Call it once, after the last symbol. Returns 0; -ENOMEM: the table is of no
+ * use. */
+int ksymbols_finish(struct ksymbols *t);
 void ksymbols_done(struct ksymbols *t);
 
 /* Adds a BPF program or trampoline, at any time. length 0: unknown. Returns 0 or -ENOMEM. */
