@@ -189,7 +189,7 @@ static void look_ahead(struct fileworker *w, struct served *s, const struct prog
 	const uint64_t begun_ns = clock_mono_ns();
 	size_t used = 0;
 
-	for (uint32_t i = 0; i < a->expected_count && sources_is_quick(s->sources) &&
+	for (uint32_t i = 0; i < a->expected_count && sources_is_ready(s->sources) &&
 			     clock_mono_ns() - begun_ns < MORE_NS;
 	     i++) {
 		struct programwire_more m = { .offset = a->expected[i] };

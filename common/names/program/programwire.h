@@ -14,8 +14,8 @@
 
 #define PROGRAMWIRE_PROGRAMS 128 /* open at a time */
 #define PROGRAMWIRE_FDS 3
-#define PROGRAMWIRE_EXPECTED 7	   /* lookups that a request announces */
-#define PROGRAMWIRE_MORE_MAX 8192u /* bytes of their answers */
+#define PROGRAMWIRE_EXPECTED 31	    /* lookups that a request announces */
+#define PROGRAMWIRE_MORE_MAX 16384u /* bytes of their answers */
 
 enum programwire_kind {
 	/* value: bytes that its DWARF may take; step, flags: the state that the program had in an

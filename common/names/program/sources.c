@@ -577,9 +577,9 @@ void sources_lacks_v8(struct sources *p)
 	p->builtins_tried = true;
 }
 
-bool sources_is_quick(const struct sources *p)
+bool sources_is_ready(const struct sources *p)
 {
-	return p->dwarf_tried && !p->dwarf && !p->unproven;
+	return p->dwarf_tried && !p->unproven;
 }
 
 bool sources_rest(struct sources *p, bool packed)

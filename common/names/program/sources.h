@@ -61,8 +61,8 @@ int sources_start(struct sources *p, uint64_t address, uint64_t *ret);
 bool sources_dwarf_too_large(const struct sources *p);
 /* Whether the DWARF was given up because its lookups wanted too many files. */
 bool sources_dwarf_lost(const struct sources *p);
-/* Whether lookups take little time, since no DWARF is read. */
-bool sources_is_quick(const struct sources *p);
+/* Whether the next lookup needs no more files, unless its DWARF is split. */
+bool sources_is_ready(const struct sources *p);
 bool sources_rest(struct sources *p, bool packed);
 size_t sources_bytes(const struct sources *p);
 

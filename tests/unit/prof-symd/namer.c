@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include "common/names/program/program.h"
 #include "tests/unit/namer_fixture.h"
 
 static bool starved; /* starves_in was reached */
@@ -134,6 +136,64 @@ Test(namer, a_frame_says_that_its_file_is_gone)
 	while (stream_next(&b->in, &m) == 0)
 		flags |= m.id == MSG_FRAME ? m.frame.flags : 0;
 	cr_expect(flags & MSG_FRAME_UNNAMED_FILE);
+	bench_free(b);
+}
+
+/* The lookups that were announced first. */
+static struct {
+	uint64_t offsets[PROGRAM_EXPECTED];
+	unsigned count, calls;
+} announced;
+
+void __wrap_program_expect(struct program *p, const uint64_t *offsets, unsigned count);
+void __wrap_program_expect(struct program *p, const uint64_t *offsets, unsigned count)
+{
+	if (announced.calls++)
+		return;
+	memcpy(announced.offsets, offsets, count * sizeof(*offsets));
+	announced.count = count;
+}
+
+/* A sample of a stack with one frame in file 3. */
+static void sample_at(struct bench *b, uint64_t id, uint64_t offset, uint64_t thread)
+{
+	take(b, (struct msg){ .id = MSG_FRAME,
+			      .frame = { .id = id,
+					 .kind = MSG_FRAME_NATIVE,
+					 .file = 3,
+					 .offset = offset } });
+	take(b, (struct msg){ .id = MSG_STACK, .stack = { .id = id, .frames = { &id, 1 } } });
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = id, .thread = thread } });
+}
+
+Test(namer, lookups_for_an_owners_waiting_samples_are_announced_together)
+{
+	struct bench *b = bench_new(&NAMER_LIMITS);
+
+	hello(b);
+	thread(b, 1);
+	take(b, (struct msg){ .id = MSG_PROCESS,
+			      .process = { .id = 2, .pid = 2, .owner = 9, .comm = STR_LIT("q") } });
+	take(b, (struct msg){ .id = MSG_THREAD, .thread = { .id = 2, .process = 2, .tid = 2 } });
+	take(b, (struct msg){ .id = MSG_FILE, .file = { .id = 3, .path = STR_LIT("/bin/x") } });
+	sample_at(b, 10, 0x1001, 1);
+	sample_at(b, 11, 0x2001, 1);
+	sample_at(b, 12, 0x3001, 2);
+	kernel_sample(b, 13, "f");
+	sample_at(b, 14, 0x2001, 1);
+	sample_at(b, 15, 0x1001, 1);
+	sample_at(b, 16, 0x4001, 1);
+	filestore_answer(&b->files, b->requests[0], open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+			 1);
+	cr_assert_eq(namer_run(b->namer, 2), 0);
+	cr_assert_eq(announced.count, 2);
+	cr_assert(announced.offsets[0] == 0x2000 && announced.offsets[1] == 0x4000);
+	/* Frames that were sent are not announced again. */
+	announced.calls = 0;
+	sample_at(b, 17, 0x5001, 1);
+	take(b, (struct msg){ .id = MSG_SAMPLE, .sample = { .stack = 11, .thread = 1 } });
+	cr_assert_eq(namer_run(b->namer, 2), 0);
+	cr_assert(announced.calls && !announced.count);
 	bench_free(b);
 }
 

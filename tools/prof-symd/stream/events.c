@@ -74,9 +74,14 @@ bool events_push(struct events *q, const struct event *e)
 	return true;
 }
 
+const struct event *events_at(const struct events *q, size_t i)
+{
+	return i < q->len ? &q->ring[(q->first + i) % q->max] : NULL;
+}
+
 const struct event *events_head(const struct events *q)
 {
-	return q->len ? &q->ring[q->first] : NULL;
+	return events_at(q, 0);
 }
 
 void events_pop(struct events *q)

@@ -54,6 +54,8 @@ bool events_full(const struct events *q);
 bool events_push(struct events *q, const struct event *e);
 /* Returns the oldest event, which stays in the queue; NULL: none. */
 const struct event *events_head(const struct events *q);
+/* Returns the event that i others precede, which stays in the queue; NULL: none. */
+const struct event *events_at(const struct events *q, size_t i);
 void events_pop(struct events *q);
 
 #endif

@@ -112,30 +112,61 @@ static uint64_t native_offset(const struct definition_frame *f)
 	       (f->flags & (MSG_FRAME_LEAF | MSG_FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
 }
 
-/* Announces lookups for the next frames of the stack in the same file, so that one request can
- * answer all of them. */
-static void expect_native(struct namer *n, struct program *program,
-			  const struct definition_frame *now)
-{
-	const struct definition_stack *s = n->stack;
-	uint64_t offsets[PROGRAM_EXPECTED];
-	unsigned count = 0;
+/* Lookups that are announced for a program. */
+struct expected {
+	uint64_t file, offsets[PROGRAM_EXPECTED];
+	unsigned count;
+	unsigned left; /* frames that may still be searched */
+};
 
-	for (uint32_t i = n->stack_at + 1;
-	     s && i < s->count && count < PROGRAM_EXPECTED && i - n->stack_at <= NAMER_LOOK_AHEAD;
-	     i++) {
+static void expect_offset(struct expected *e, uint64_t offset)
+{
+	for (unsigned i = 0; i < e->count; i++)
+		if (e->offsets[i] == offset)
+			return;
+	e->offsets[e->count++] = offset;
+}
+
+/* Adds the frames of a stack, from `from` on, that lie in the file and have to be looked up. */
+static void expect_of_stack(struct namer *n, struct expected *e, const struct definition_stack *s,
+			    uint32_t from)
+{
+	for (uint32_t i = from; i < s->count && e->count < PROGRAM_EXPECTED && e->left; i++) {
 		const struct definition_frame *f =
 			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
-		if (!f || f->file != now->file || f->kind != MSG_FRAME_NATIVE || f->count ||
-		    namer_was_sent(n, f->sent, f->payers))
-			continue;
-		const uint64_t offset = native_offset(f);
-
-		if (offset != native_offset(now) && (!count || offset != offsets[count - 1]))
-			offsets[count++] = offset;
+		e->left--;
+		if (f && f->file == e->file && f->kind == MSG_FRAME_NATIVE && !f->count &&
+		    !namer_was_sent(n, f->sent, f->payers))
+			expect_offset(e, native_offset(f));
 	}
-	program_expect(program, offsets, count);
+}
+
+/* Announces lookups for the next frames in the same file, so that one request can answer all of
+ * them: those of this stack, and of the owner's samples that wait. */
+static void expect_native(struct namer *n, struct program *program,
+			  const struct definition_frame *now)
+{
+	struct expected e = { .file = now->file, .left = NAMER_LOOK_AHEAD };
+	const struct event *next = events_at(&n->queue, 1);
+
+	if (n->stack)
+		expect_of_stack(n, &e, n->stack, n->stack_at);
+	for (size_t i = 2; next && e.count < PROGRAM_EXPECTED && e.left && i < NAMER_LOOK_AHEAD;
+	     i++) {
+		const struct definition_stack *s =
+			next->kind == EVENT_SAMPLE && next->owner == n->owner
+				? idtable_get(&n->defs.stacks, next->sample.stack)
+				: NULL;
+
+		if (s && s != n->stack && !namer_was_sent(n, s->sent, s->payers))
+			expect_of_stack(n, &e, s, 0);
+		next = events_at(&n->queue, i);
+	}
+	/* The first may be the one that is looked up now. */
+	const bool same = e.count && e.offsets[0] == native_offset(now);
+
+	program_expect(program, e.offsets + same, e.count - same);
 }
 
 /* Fills functions and lines of a frame that came without names, or the start of its function if

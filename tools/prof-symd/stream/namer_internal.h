@@ -37,7 +37,7 @@ struct namer_round {
 	uint64_t next_ns;      /* when the next round may begin */
 };
 
-#define NAMER_LOOK_AHEAD 64 /* frames that are searched for more frames of the same file */
+#define NAMER_LOOK_AHEAD 512 /* frames that are searched for more of the same file */
 
 struct namer {
 	struct namer_limits limits;
