@@ -41,8 +41,11 @@ static ssize_t mappings(void *ctx, const struct sample *s, const struct tables_m
 	return known ? 1 : whole ? -1 : 0;
 }
 
+static unsigned looked;
+
 static uint64_t get_changes(void *ctx, const struct sample *s)
 {
+	looked++;
 	return changes;
 }
 
@@ -567,6 +570,39 @@ Test(deferred, a_sample_that_lacks_items_is_not_walked_until_some_come)
 	deferred_run(q, now, false);
 	cr_assert_eq(emitted, 1);
 	d.sample.items = 0;
+}
+
+Test(deferred, mappings_that_were_refused_are_not_gathered_again_at_once)
+{
+	hear_changes(1 << 20);
+	rows_come();
+	known = false; /* and whole: an error */
+	deferred_put(q, &d);
+	for (uint64_t now = TICK; now < TICK + 1000000; now += 1000)
+		deferred_run(q, now, false);
+	cr_assert_eq(gathered, 1);
+	known = true;
+	deferred_run(q, 2 * TICK, false);
+	cr_assert_eq(emitted, 1);
+}
+
+Test(deferred, many_samples_that_wait_are_not_looked_at_in_each_tick)
+{
+	hear_changes(64 << 20);
+	known = whole = false;
+	for (unsigned n = 0; n < 1000; n++)
+		deferred_put(q, &d);
+	/* The first look walks all. Then they wait for mappings. */
+	deferred_run(q, TICK, false);
+	looked = 0;
+	for (unsigned n = 0; n < 1000; n++)
+		deferred_run(q, TICK + n * 20000ull, false);
+	cr_assert(looked > 500 && looked < 4000, "%u", looked);
+	known = whole = true;
+	rows_come();
+	changes++;
+	deferred_run(q, 2 * TICK, false);
+	cr_assert_eq(emitted, 1000);
 }
 
 /* Puts n samples of this user. */

@@ -32,6 +32,13 @@
 #define MANY_MAPPINGS 1024
 #define AGAIN_NS_PER_MAPPING 2000u
 
+/* Delay after a walk for which the mappings could not be gathered: the owner had no time left. */
+#define REFUSED_NS 20000000ull
+
+/* A look at all items visits memory that is in no cache, so it pauses if there are many. */
+#define MANY_ITEMS 64
+#define LOOK_NS_PER_ITEM 10000u
+
 /* Delays between two walks of an item while nothing changes that it waits for. */
 #define RETRY_NS 100000000ull
 #define RETRY_MOST_NS 1000000000ull
@@ -107,8 +114,9 @@ struct deferred_queue {
 	uint32_t next_ahead;
 	uint64_t parts_came; /* how many entries have come */
 	struct deferred_item *items;
+	uint32_t count; /* of items */
 	size_t bytes;
-	uint64_t now_ns;
+	uint64_t now_ns, look_ns; /* look_ns: when to look at the items again */
 	struct walk_turns turns;
 	struct lane lane[OWNERS_MAX]; /* by number of the owner; 0: also items without an owner */
 	uint32_t served;	      /* number of the owner who was served last */
@@ -297,6 +305,7 @@ static void piece_put(struct deferred_queue *q, struct piece *p)
 static void item_free(struct deferred_queue *q, struct deferred_item *i)
 {
 	DL_DELETE(q->items, i);
+	q->count--;
 	for (uint32_t n = 0; n < i->chunks; n++)
 		piece_put(q, i->piece[n]);
 	release(q, i->owner, i->bytes);
@@ -493,6 +502,7 @@ static bool walk(struct deferred_queue *q, struct deferred_item *i, bool last)
 	/* Gathering many mappings takes long, so wait longer before the next try. */
 	i->again_ns = n > MANY_MAPPINGS ? q->now_ns + (uint64_t)n * AGAIN_NS_PER_MAPPING : 0;
 	if (n < 0) {
+		i->again_ns = q->now_ns + REFUSED_NS;
 		i->wait = WAIT_NOTHING;
 		return false;
 	}
@@ -686,6 +696,7 @@ void deferred_put(struct deferred_queue *q, const struct deferred_sample *d)
 				  d->deferred.stack + (size_t)i->chunks * DEFERRED_CHUNK);
 	}
 	DL_APPEND(q->items, i);
+	q->count++;
 	while (q->bytes > q->config.ceiling)
 		give_up(q, first_to_go(q));
 }
@@ -759,7 +770,10 @@ static void serve(struct deferred_queue *q, struct deferred_item *i, bool all)
 
 void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 {
+	if (!all && now_ns < q->look_ns)
+		return;
 	q->now_ns = now_ns;
+	q->look_ns = q->count > MANY_ITEMS ? now_ns + (uint64_t)q->count * LOOK_NS_PER_ITEM : 0;
 	walk_turns_tick(&q->turns);
 
 	struct lane *last = lanes_fill(q, all);
@@ -773,6 +787,9 @@ void deferred_run(struct deferred_queue *q, uint64_t now_ns, bool all)
 		last = l->first ? l : lanes_drop_first(last);
 		serve(q, i, all);
 	}
+	/* What did not fit into this tick comes in the next one. */
+	if (last)
+		q->look_ns = 0;
 	while (last)
 		last = lanes_drop_first(last);
 }
