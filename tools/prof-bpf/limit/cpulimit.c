@@ -22,6 +22,7 @@ void cpulimit_set(struct cpulimit *c, unsigned percent)
 	/* Without a limit, cpu time was not measured. */
 	if (!c->limit_ns)
 		c->last_ns = 0;
+	c->calm = false;
 	c->limit_ns = WINDOW_NS / 100 * percent * c->cpus;
 	c->least = (uint32_t)(c->limit_ns / CPULIMIT_STEPS / LEAST_PART / SAMPLE_NS);
 }
@@ -42,6 +43,7 @@ void cpulimit_step(struct cpulimit *c, uint64_t used_ns)
 		used += c->used_ns[i];
 	for (unsigned i = 1; i <= SECOND_STEPS; i++)
 		used_s += c->used_ns[(c->step + CPULIMIT_STEPS - i) % CPULIMIT_STEPS];
+	c->calm = c->step >= CPULIMIT_STEPS && used < limit / 4;
 	c->rest_ms = part(used, limit / 2, limit / 4 * 3,
 			  LASTWORD_TICK_MS * (uint64_t)CPULIMIT_REST_ALL);
 
@@ -59,9 +61,10 @@ void cpulimit_step(struct cpulimit *c, uint64_t used_ns)
 bool cpulimit_run(struct cpulimit *c, struct meter *m, uint64_t now_ns)
 {
 	const bool first = !c->last_ns;
+	const uint64_t pause_ns = CPULIMIT_STEP_NS * (c->calm ? CPULIMIT_CALM_STEPS : 1);
 	uint64_t total[METER_TOOLS], used = 0;
 
-	if (!c->limit_ns || now_ns < c->last_ns + CPULIMIT_STEP_NS)
+	if (!c->limit_ns || now_ns < c->last_ns + pause_ns)
 		return false;
 	meter_cpu(m, now_ns, total);
 	for (int i = 0; i < METER_TOOLS; i++) {

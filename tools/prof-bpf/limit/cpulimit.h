@@ -25,9 +25,10 @@
 #include "tools/prof-bpf/limit/meter.h"
 
 #define CPULIMIT_STEP_NS 250000000ull
-#define CPULIMIT_STEPS 40    /* steps of the ten seconds */
-#define CPULIMIT_ALL 4096    /* the number of parts that all samples are divided into */
-#define CPULIMIT_REST_ALL 38 /* longest sleep after a tick, in lengths of the tick */
+#define CPULIMIT_STEPS 40     /* steps of the ten seconds */
+#define CPULIMIT_CALM_STEPS 4 /* between two looks, while much of the limit is left */
+#define CPULIMIT_ALL 4096     /* the number of parts that all samples are divided into */
+#define CPULIMIT_REST_ALL 38  /* longest sleep after a tick, in lengths of the tick */
 
 struct cpulimit {
 	unsigned cpus;	   /* number of cpus of the host */
@@ -36,6 +37,7 @@ struct cpulimit {
 	uint64_t total_ns[METER_TOOLS];
 	uint64_t used_ns[CPULIMIT_STEPS]; /* a ring buffer */
 	unsigned step;
+	bool calm; /* the ten seconds took less than a quarter of the limit */
 	/* Derived from the time used. */
 	uint64_t rest_ms;
 	unsigned drop;	/* how many of CPULIMIT_ALL parts are dropped */

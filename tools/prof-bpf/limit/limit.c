@@ -79,10 +79,13 @@ void limit_run(struct limit *l, uint64_t now_ns)
 	if (!l->file_server)
 		return;
 	/* prof-symd waits for memory, so look sooner. */
-	if (file_server_wanted(l->file_server) > l->symd &&
-	    file_server_wanted(l->file_server) > l->budget->symd &&
-	    l->next_ns > l->looked_ns + HURRY_NS)
-		l->next_ns = l->looked_ns + HURRY_NS;
+	if (now_ns >= l->asked_ns + HURRY_NS && l->next_ns > l->looked_ns + HURRY_NS) {
+		const uint64_t wanted = file_server_wanted(l->file_server);
+
+		l->asked_ns = now_ns;
+		if (wanted > l->symd && wanted > l->budget->symd)
+			l->next_ns = l->looked_ns + HURRY_NS;
+	}
 	if (now_ns >= l->next_ns)
 		look(l, now_ns, 0);
 }

@@ -47,6 +47,7 @@ struct limit {
 	uint64_t fixed;		     /* bytes of maps and rings outside the tables */
 	uint64_t sure;		     /* guaranteed share of the tables */
 	uint64_t next_ns, looked_ns; /* time of the next and of the last look */
+	uint64_t asked_ns;	     /* when it last asked what prof-symd wants */
 	uint64_t trimmed_ns;	     /* when prof-bpf last gave back free memory */
 	uint64_t symd, export;	     /* bytes granted */
 	uint64_t ceiling;	     /* limit of the tables */

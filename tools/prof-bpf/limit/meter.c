@@ -7,7 +7,7 @@
 #include "common/base/system/clock.h"
 #include "common/base/system/procfs.h"
 
-#define SEARCH_NS 3000000000ull
+#define SEARCH_NS 10000000000ull /* the end of a tool makes it search sooner */
 #define LIST_NS 3000000000ull
 #define SIBLINGS 1024 /* the command may leave its orphans to the launcher */
 #define CHILDREN 160  /* children of one process of a tool; the keeper has most (workerpool.h) */
