@@ -225,7 +225,7 @@ int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symta
 	const uint64_t room = (uint64_t)size_of(b, bucket) + size_of(b, before) +
 			      size_of(b, behind) + b->wide_count;
 	struct numbers n = { 0 };
-	int r = 0;
+	int r;
 
 	*ret_from = b->low + ((uint64_t)bucket << b->shift);
 	*ret_to = *ret_from + (1ull << b->shift);
@@ -242,17 +242,9 @@ int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symta
 	for (uint32_t i = 0; i < b->wide_count; i++)
 		n.data[n.len++] = b->wide[i];
 	qsort(n.data, n.len, sizeof(*n.data), number_cmp);
-	for (size_t i = 0; r >= 0 && i < n.len; i++) {
-		struct symtable_symbol s;
-
-		if (i && n.data[i] == n.data[i - 1])
-			continue;
-		r = symtable_get(b->file, &b->table, n.data[i], &s);
-		if (!r)
-			r = symtable_push(all, &s);
-	}
+	r = symtable_pick(b->file, &b->table, n.data, n.len, all);
 	free(n.data);
-	return r < 0 ? r : 0;
+	return r;
 }
 
 size_t symbuckets_bytes(const struct symbuckets *b)

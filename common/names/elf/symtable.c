@@ -15,6 +15,7 @@
 #define MAX_MINI_MEMORY (80u << 20) /* bytes that the decoder may use for its dictionary */
 #define MAX_DYNAMIC 256u	    /* entries of PT_DYNAMIC */
 #define CHUNK (16u << 10)
+#define NEAR 64u /* symbols that are read at once, if some of them are needed */
 
 int symtable_push(struct symtable_symbols *all, const struct symtable_symbol *s)
 {
@@ -121,13 +122,37 @@ int symtable_each(const struct symfile *f, const struct symtable *t,
 	return 0;
 }
 
-int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t number,
-		 struct symtable_symbol *ret)
+/* Returns how many of the numbers lie within NEAR of the first one. */
+static size_t near(const uint32_t *numbers, size_t len)
 {
-	Elf64_Sym s;
-	int r = symfile_read(f, t->offset + (uint64_t)number * sizeof(s), &s, sizeof(s));
+	size_t n = 1;
 
-	return r ? r : symbol_of(symfile_layout(f), t, &s, ret) ? 0 : SYMFILE_NONE;
+	while (n < len && numbers[n] - numbers[0] < NEAR)
+		n++;
+	return n;
+}
+
+int symtable_pick(const struct symfile *f, const struct symtable *t, const uint32_t *numbers,
+		  size_t len, struct symtable_symbols *all)
+{
+	Elf64_Sym chunk[NEAR];
+	int r = 0;
+
+	for (size_t at = 0, n; !r && at < len; at += n) {
+		const uint32_t first = numbers[at];
+
+		n = near(numbers + at, len - at);
+		r = symfile_read(f, t->offset + (uint64_t)first * sizeof(chunk[0]), chunk,
+				 (numbers[at + n - 1] - first + 1) * sizeof(chunk[0]));
+		for (size_t i = at; !r && i < at + n; i++) {
+			struct symtable_symbol s;
+
+			if ((i == at || numbers[i] != numbers[i - 1]) &&
+			    symbol_of(symfile_layout(f), t, &chunk[numbers[i] - first], &s))
+				r = symtable_push(all, &s);
+		}
+	}
+	return r;
 }
 
 static int push(void *ctx, uint32_t number, const struct symtable_symbol *s)

@@ -59,9 +59,10 @@ int symtable_find(const struct symfile *f, enum symtable_id id, struct symtable 
 int symtable_each(const struct symfile *f, const struct symtable *t,
 		  int (*fn)(void *ctx, uint32_t number, const struct symtable_symbol *s),
 		  void *ctx);
-/* Reads the symbol with this number. Returns SYMFILE_NONE if it is not a symbol of code. */
-int symtable_get(const struct symfile *f, const struct symtable *t, uint32_t number,
-		 struct symtable_symbol *ret);
+/* Adds the symbols of code with these numbers, which are sorted and may repeat. Neighbours share a
+ * read. Returns 0, errors of symfile_read or of symtable_push. */
+int symtable_pick(const struct symfile *f, const struct symtable *t, const uint32_t *numbers,
+		  size_t len, struct symtable_symbols *all);
 /* Adds all symbols of code. */
 int symtable_add(const struct symfile *f, const struct symtable *t, struct symtable_symbols *all);
 /* Unpacks MiniDebugInfo, and adds its symbols. The caller owns ret_strings->bytes. */
