@@ -11,6 +11,7 @@
 #include "common/svm/svmcode.h"
 
 #define WINDOW 4096u
+#define STEPS 128u	       /* seven steps */
 #define MAX_ENTRIES (1u << 18) /* of a file without a sorted table */
 #define MAX_FRAMES (64u << 20) /* bytes of one section of call frame information */
 #define METHOD_MAX (64u << 10) /* bytes of a method before an address */
@@ -28,6 +29,9 @@ struct funcbounds {
 	struct funcbounds_range *ranges; /* if there is no table: all entries, sorted */
 	size_t range_count, range_cap;
 	bool tried;
+	/* What the first steps of a binary search in the table read, as a binary tree: step k is at
+	 * one of the indices from 2^k on. 0: not read yet. */
+	uint64_t step[STEPS];
 	struct filestarts code; /* for code without call frame information */
 	/* The part of the file that was read last. */
 	uint64_t window_at;
@@ -378,12 +382,29 @@ static int table_entry(struct funcbounds *x, uint64_t i, uint64_t *ret_start, ui
 	return 0;
 }
 
+/* Returns the start of entry i in *ret. node: the place of this step in x->step. */
+static int step_start(struct funcbounds *x, uint64_t node, uint64_t i, uint64_t *ret)
+{
+	uint64_t entry;
+	int r;
+
+	if (node >= STEPS)
+		return table_entry(x, i, ret, &entry);
+	if (!x->step[node]) {
+		r = table_entry(x, i, &x->step[node], &entry);
+		if (r)
+			return r;
+	}
+	*ret = x->step[node];
+	return 0;
+}
+
 /* Finds the last entry that begins at or before an address. *ret_next is the start of the next
  * one. */
 static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_range *ret,
 		    uint64_t *ret_next)
 {
-	uint64_t low = 0, high = x->table_count, start, at, left;
+	uint64_t low = 0, high = x->table_count, node = 1, start, at, left;
 	struct frames f = { .eh = true };
 	uint8_t encoding;
 	struct funcbounds_entry e;
@@ -401,9 +422,10 @@ static int in_table(struct funcbounds *x, uint64_t address, struct funcbounds_ra
 			if (r)
 				return r;
 		}
-		r = table_entry(x, middle, &start, &at);
+		r = step_start(x, node, middle, &start);
 		if (r)
 			return r;
+		node = 2 * node + (start <= address);
 		if (start <= address)
 			low = middle + 1;
 		else
