@@ -306,6 +306,28 @@ Test(v8, translations_tell_the_frames_of_inlined_calls)
 				;
 }
 
+/* The exit's own bytecode is then the number of that builtin. */
+Test(v8, calls_whose_exits_continue_in_a_builtin_have_the_lines_of_their_bytecodes)
+{
+	static const uint32_t ends[] = { 40, 60, 200 };
+	/* 3: the builtin's frame. */
+	static const uint8_t in_builtin[] = { 12, 0, 4, 2, OWN_FRAME, 3, 0x88, 7, 3 << 1, 2 };
+	const uint64_t exits[] = { 0, 0, 0, 500ull << 32, 0, 0 };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_LAZY, 77, "outer", "/srv/hot.js");
+	c.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	add_ends(&c, 5, ends, 3);
+	add(&c, V8_TOLD_POSITIONS, POSITIONS, inner_positions, sizeof(inner_positions));
+	add(&c, V8_TOLD_EXTRA, EXTRA, plain_safepoints[0], sizeof(plain_safepoints[0]));
+	add(&c, V8_TOLD_BYTECODES, BYTECODES, exits, sizeof(exits));
+	add(&c, V8_TOLD_TRANSLATIONS, TRANSLATIONS, in_builtin, sizeof(in_builtin));
+	cr_assert_eq(name_with(&opcodes_124, &c, 77, &o), 0);
+	cr_expect_eq(line_at(&o, 0x5f), 6, "bytecode 2");
+	done(&c, &o);
+}
+
 /* The second call is one of the inlined function. */
 Test(v8, code_without_positions_has_its_inlined_calls)
 {

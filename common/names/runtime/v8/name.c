@@ -509,8 +509,10 @@ struct place {
 	uint32_t line, inside;
 };
 
-/* Finds the place of a call, by its exit. Leaves *ret as it is if that does not tell. If the code
- * has no inlined functions, the line is that of the exit's own bytecode. */
+/* Finds the place of a call, by its exit. Leaves *ret as it is if that does not tell. If the exit's
+ * translation was not copied and the code has no inlined functions, the line is that of the exit's
+ * own bytecode. This may instead be the number of a builtin that the exit continues with, such as
+ * the rest of Array.prototype.map. */
 static int find_lazy_call(struct lazy *l, uint32_t exit, struct place *ret)
 {
 	const uint64_t at = (uint64_t)(exit - l->eager) * EXIT_BYTES;
@@ -519,20 +521,15 @@ static int find_lazy_call(struct lazy *l, uint32_t exit, struct place *ret)
 		return 0;
 
 	const uint8_t *words = l->exits.data + at;
-
-	if (!(uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT]) {
-		ret->line = bytecode_line(l->outer, l->naming,
-					  (int32_t)(unaligned_u64(words) >> 32));
-		ret->inside = 0;
-		return 0;
-	}
-
+	const int32_t bytecode = (int32_t)(unaligned_u64(words) >> 32);
 	const int r = find_frames(l, (uint32_t)(unaligned_u64(words + 8) >> 32));
 
 	if (!r && l->frame_count) {
 		const struct lazy_frame *f = &l->frames[l->frame_count - 1];
 
 		*ret = (struct place){ f->line, f->added };
+	} else if (!r && !(uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT]) {
+		*ret = (struct place){ bytecode_line(l->outer, l->naming, bytecode), 0 };
 	}
 	return r;
 }
