@@ -66,11 +66,13 @@ struct v8_walk {
 #define V8_REGISTER_OFFSET 9	 /* R9: the bytecode's offset at the start of a handler */
 #define V8_REGISTER_BYTECODES 12 /* R12 */
 #define V8_REGISTER_ROOT 13
-#define V8_MAP_SIZES 8	       /* size of an instance in words, and where its properties begin */
-#define V8_MAP_DESCRIPTORS 40  /* descriptions of its properties */
-#define V8_NAME 0x656d616eu    /* "name" */
-#define V8_OWN_WORDS 8	       /* words of the characters of a function's own name */
-#define V8_BUILTIN_MAX 32768   /* bytes of a builtin */
+#define V8_MAP_SIZES 8	      /* size of an instance in words, and where its properties begin */
+#define V8_MAP_DESCRIPTORS 40 /* descriptions of its properties */
+#define V8_NAME 0x656d616eu   /* "name" */
+#define V8_OWN_WORDS 8	      /* words of the characters of a function's own name */
+#define V8_BUILTIN_MAX 32768  /* bytes of a builtin */
+/* A builtin may jump to one that is at most so many bytes before it: Call to CallFunction. */
+#define V8_BUILTIN_BACK 16384
 #define V8_CODE_KIND 15	       /* bits in the flags of code */
 #define V8_CODE_MAX (1u << 22) /* bytes of code */
 #define V8_NO_CODE 2	       /* not a pointer */

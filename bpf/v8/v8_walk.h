@@ -126,7 +126,8 @@ ENV_INLINE enum v8_framed v8_is_framed(struct walk *w, struct v8_walk *p, __u64 
 	if (at >= c->handlers)
 		return v8_is_stub(p) || w->sp == w->fp ? V8_FRAMED : V8_FRAMELESS;
 	/* Words in a frame may be left from older calls, but those calls had other targets. */
-	if (walk_read(w, w->sp, &top) && pc - v8_called(w, p, top) < V8_BUILTIN_MAX)
+	if (walk_read(w, w->sp, &top) &&
+	    pc + V8_BUILTIN_BACK - v8_called(w, p, top) < V8_BUILTIN_BACK + V8_BUILTIN_MAX)
 		return V8_FRAMELESS;
 	return V8_FRAMED;
 }

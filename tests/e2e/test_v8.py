@@ -530,6 +530,42 @@ def test_native_frames_stand_between_javascript_ones(tmp_path):
     assert whole > 50
 
 
+CALLS = """
+const cpu = () => process.cpuUsage().user / 1000;
+const make = (i) => (0, eval)(`(function quick_${i}(x) { return x + ${i}; })`);
+const quick = Array.from({ length: 12 }, (_, i) => make(i));
+function spin(end) {
+    let x = 0;
+    while (cpu() < end)
+        for (let i = 0; i < 30000; i++)
+            x = quick[i % 12](x) & 255;
+    return x;
+}
+function below(end) {
+    return spin(end) + 1;
+}
+below(cpu() + 2500);
+"""
+
+
+@pytest.mark.parametrize("number", of_which_check_has(
+    [None, "22.23.3", "24.21.0", "26.12.1"], [None]))
+def test_the_caller_of_a_builtin_that_jumps_to_another_one_is_shown(number, tmp_path):
+    """The builtins that call any function have no frame."""
+    path, out = tmp_path / "calls.js", tmp_path / "out.txt"
+    path.write_text(CALLS)
+    node = from_npm(number) if number else NODE
+    p = profpipe("record", "-q", "-F", "499", "-o", out, "--", node, path)
+    assert p.returncode == 0, p.stderr
+    callers = collections.Counter()
+    for _, frames in samples(out):
+        if len(frames) > 1 and re.match("Builtins_Call(Function)?_Receiver", frames[-1][0]):
+            callers[frames[-2][0]] += 1
+    print(callers)
+    wrong = sum(callers.values()) - callers["spin"] - callers["cpu"]
+    assert callers["spin"] > 100 and wrong <= few(sum(callers.values()), 0.02)
+
+
 def test_a_dump_shows_javascript(tmp_path):
     script = tmp_path / "spin.js"
     script.write_text(SPIN % 20000)
