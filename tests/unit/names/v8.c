@@ -395,6 +395,25 @@ Test(v8, calls_have_the_lines_of_their_exits_and_other_code_those_of_its_positio
 	done(&c, &o);
 }
 
+/* Of code with inlined functions. */
+Test(v8, code_before_its_first_position_has_the_first_line)
+{
+	static const uint32_t ends[] = { 40, 60, 200 };
+	static const uint8_t own[] = { 0x82, 0x01, 0x80, 0x02 };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+
+	tell(&c, V8_LAZY, 77, "outer", "/srv/hot.js");
+	c.told[V8_TOLD_RANGE] = 28 | 100ull << 32;
+	c.told[V8_TOLD_INLINED_COUNT] = 1;
+	add_ends(&c, 5, ends, 3);
+	add(&c, V8_TOLD_OWN_POSITIONS, OWN, own, sizeof(own));
+	cr_assert_eq(name(&c, 77, &o), 0);
+	cr_expect_eq(line_at(&o, 0x3e), 5, "the function's entry");
+	cr_expect_eq(line_at(&o, 0x50), 7, "character 63");
+	done(&c, &o);
+}
+
 Test(v8, an_interpreted_function_has_the_line_of_each_bytecode)
 {
 	static const uint32_t ends[] = { 40, 60, 200 };

@@ -557,15 +557,15 @@ static int add_place(struct lazy *l, uint32_t end, const struct place *p, uint32
 
 /*
  * Each call has the frames and the line that its exit leads to. Of code between calls, Maglev
- * writes some positions; it has the place that a position or a call has last told. If there are
- * none, only the function's first line is known, and not even that if other functions are inlined
- * in it.
+ * writes some positions; it has the place that a position or a call has last told, and before
+ * these the function's first line. If there are no positions, only that line is known, and not even
+ * that if other functions are inlined in it.
  */
 static int add_places(struct lazy *l, struct v8_positions own, struct v8_safepoints *s, bool more)
 {
 	const bool has_own = own.rest.len > 0,
 		   has_inlined = (uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT];
-	struct place now = { has_inlined ? 0 : (uint32_t)l->ret->start_line, 0 };
+	struct place now = { has_inlined && !has_own ? 0 : (uint32_t)l->ret->start_line, 0 };
 	struct v8_position next;
 	uint32_t pc = 0, exit, last = 0, before = 0;
 	bool is_next = v8_positions_next(&own, &next);
