@@ -61,7 +61,7 @@ struct runtime_range {
  * earlier piece. The target may also be an element of a table of words. Then its index is in the
  * earlier piece, and the table's address is the pointer, or the address of the earlier piece itself
  * (RUNTIME_ITSELF). A piece has a fixed size, or its size is in memory. Offsets and sizes are in
- * bytes. Pieces begin in the first 8 KiB of a copy, so the largest ones come last.
+ * bytes. Pieces begin in the first 16 KiB of a copy, so the largest ones come last.
  *
  * A walk may itself describe its objects (env_told_object). This description is then the first
  * piece.

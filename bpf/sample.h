@@ -113,8 +113,9 @@ struct sample {
  * `user_frames` of its sample counts the words after the header in the ring.
  */
 #define SAMPLE_PIECES RUNTIME_STEPS
-#define SAMPLE_PIECE_BYTES 8192 /* limit for one piece, and for where the last one begins */
-#define SAMPLE_OBJECT_BYTES (2 * SAMPLE_PIECE_BYTES)
+#define SAMPLE_PIECE_BYTES 8192 /* limit for one piece */
+#define SAMPLE_PIECES_END 16384 /* all pieces begin before this: a power of two */
+#define SAMPLE_OBJECT_BYTES (SAMPLE_PIECES_END + SAMPLE_PIECE_BYTES)
 
 struct sample_object {
 	struct sample sample;

@@ -68,9 +68,10 @@ static __always_inline __u32 take_bytes(void *to, __u64 at, __u64 n)
 static __always_inline __u64 piece_number(const struct sample_object *o, __u32 from, __u32 at,
 					  __u32 bytes)
 {
-	const __u8 *p = o->bytes + ((o->offset[from] + at) & (SAMPLE_OBJECT_BYTES - 8));
+	const __u32 place = o->offset[from] + at;
+	const __u8 *p = o->bytes + (place & (SAMPLE_PIECES_END - 8));
 
-	if (at + bytes > o->len[from])
+	if (at + bytes > o->len[from] || place >= SAMPLE_PIECES_END)
 		return 0;
 	return bytes == 8   ? *(const __u64 *)p
 	       : bytes == 4 ? *(const __u32 *)(p + (at & 4))
@@ -126,7 +127,7 @@ __attribute__((noinline)) int take_piece(__u32 i)
 	o->at[i] = i ? at : o->address;
 	o->len[i] = 0;
 	o->offset[i] = used;
-	if (used >= SAMPLE_PIECE_BYTES)
+	if (used >= SAMPLE_PIECES_END)
 		return 0;
 	n = s->bytes;
 	if (s->size_bytes == RUNTIME_SIZE_TOLD) {
@@ -138,7 +139,7 @@ __attribute__((noinline)) int take_piece(__u32 i)
 			size = (size << (s->size_shift & 7)) + s->size_add;
 		n = size < n ? size : n;
 	}
-	n = take_bytes(o->bytes + (used & (SAMPLE_PIECE_BYTES - 8)), at, n);
+	n = take_bytes(o->bytes + (used & (SAMPLE_PIECES_END - 8)), at, n);
 	o->len[i] = n;
 	o->used = used + ((n + 7) & ~7ull);
 	return 0;

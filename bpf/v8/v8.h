@@ -165,11 +165,11 @@ enum v8_told {
 /* Limits of the bytes that are copied. */
 #define V8_NAME_BYTES 128u
 #define V8_SCRIPT_BYTES 512u
-#define V8_EXTRA_BYTES 2048u
-#define V8_BYTECODES_BYTES 4096u
-#define V8_POSITIONS_BYTES 4096u
+#define V8_EXTRA_BYTES 4096u
+#define V8_BYTECODES_BYTES 8192u
+#define V8_POSITIONS_BYTES 8192u
 #define V8_ENDS_BYTES 8192u
-#define V8_TRANSLATIONS_BYTES 4096u
+#define V8_TRANSLATIONS_BYTES 8192u
 
 static inline UW_U64 v8_mix(UW_U64 h, UW_U64 v)
 {

@@ -85,7 +85,7 @@ static void take_piece(struct moved *o, const struct runtime_step *s, uint64_t a
 	o->at[i] = i ? at : o->id.key;
 	o->offset[i] = *used;
 	o->len[i] = 0;
-	if (!at || *used >= SAMPLE_PIECE_BYTES)
+	if (!at || *used >= SAMPLE_PIECES_END)
 		return;
 	if (s->size_bytes == RUNTIME_SIZE_TOLD) {
 		if (s->size_at + sizeof(size) <= o->len[0])
