@@ -131,7 +131,9 @@ enum v8_told {
 	 * (safepoints) */
 	V8_TOLD_EXTRA = V8_TOLD_SCRIPT + 2 * V8_SCRIPT_PARTS,
 	V8_TOLD_EXTRA_SIZE,
-	V8_TOLD_BYTECODES, /* of baseline code; lazy: the data of deoptimizations */
+	/* baseline: its bytecodes; optimized: the table of calls (safepoints); lazy: the data of
+	 * deoptimizations */
+	V8_TOLD_BYTECODES,
 	V8_TOLD_BYTECODES_SIZE,
 	V8_TOLD_POSITIONS,
 	V8_TOLD_POSITIONS_SIZE,

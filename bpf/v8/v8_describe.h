@@ -583,6 +583,13 @@ ENV_INLINE int v8_describe(struct walk *w, struct v8_walk *p)
 		p->told[V8_TOLD_INLINED_COUNT] = count;
 		for (__u32 i = 0; i < V8_INLINED_MAX; i++)
 			p->told[V8_TOLD_INLINED + i] = p->keys[i];
+		/* The table of safepoints follows the instructions. */
+		if (!c->code_body) {
+			const __u32 after = c->code_size + 4u;
+
+			p->told[V8_TOLD_BYTECODES] = p->code_body + p->code_size;
+			p->told[V8_TOLD_BYTECODES_SIZE] = (__u32)V8_FIELD(p->code, after);
+		}
 		if (c->code_maglev &&
 		    ((__u32)V8_FIELD(p->code, c->code_flags) & V8_CODE_KIND) == c->code_maglev &&
 		    v8_is_pointer(deopt))

@@ -183,22 +183,25 @@ static const uint8_t plain_safepoints[][31] = {
 Test(v8, safepoints_are_those_of_the_table)
 {
 	static const uint32_t expected[][3] = { { 0x3f, 0x60, 0xaf }, { 0x1c, 0x3d, 0x8e } };
+	static const uint32_t late[][3] = { { 0xb3, 0xb7, V8_NO_EXIT },
+					    { 0x92, 0x96, V8_NO_EXIT } };
 	struct v8_safepoints s;
-	uint32_t pc, exit;
+	struct v8_safepoint p;
 
 	for (uint32_t v = 0; v < 2; v++) {
 		const struct span all = { plain_safepoints[v], sizeof(plain_safepoints[v]) };
 
-		cr_assert(v8_safepoints_begin(&s, all, 4 * v));
+		cr_assert(v8_safepoints_begin(&s, all, 4 * v, true));
 		for (uint32_t i = 0; i < 3; i++) {
-			cr_assert(v8_safepoints_next(&s, &pc, &exit));
-			cr_expect_eq(pc, expected[v][i]);
-			cr_expect_eq(exit, i < 2 ? i : V8_NO_EXIT);
+			cr_assert(v8_safepoints_next(&s, &p));
+			cr_expect_eq(p.pc, expected[v][i]);
+			cr_expect_eq(p.exit, i < 2 ? i : V8_NO_EXIT);
+			cr_expect_eq(p.late, late[v][i]);
 		}
-		cr_expect_not(v8_safepoints_next(&s, &pc, &exit));
-		cr_expect_not(v8_safepoints_begin(&s, (struct span){ all.data, 15 }, 4 * v));
-		cr_assert(v8_safepoints_begin(&s, (struct span){ all.data, 20 }, 4 * v));
-		cr_expect_not(v8_safepoints_next(&s, &pc, &exit), "cut");
+		cr_expect_not(v8_safepoints_next(&s, &p));
+		cr_expect_not(v8_safepoints_begin(&s, (struct span){ all.data, 15 }, 4 * v, true));
+		cr_assert(v8_safepoints_begin(&s, (struct span){ all.data, 20 }, 4 * v, true));
+		cr_expect_not(v8_safepoints_next(&s, &p), "cut");
 	}
 }
 
@@ -252,6 +255,8 @@ Test(v8, code_without_positions_has_the_lines_of_its_calls)
 	cr_expect_eq(line_at(&o, 0x5f), 6, "the call at character 58");
 	cr_expect_eq(line_at(&o, 0x60), 5);
 	cr_expect_eq(line_at(&o, 0xae), 5, "it has no exit");
+	cr_expect_eq(line_at(&o, 0xb6), 6, "the call at character 58 returns to code given up");
+	cr_expect_eq(line_at(&o, 0xb7), 5);
 	done(&c, &o);
 }
 
@@ -662,6 +667,27 @@ Test(v8, an_inlined_function_that_is_not_known_is_left_out)
 	cr_assert_eq(runtime_calls(&o, 15, calls, 4), 1);
 	cr_expect(str_eq(calls[0].name, STR_LIT("outer")));
 	cr_expect_eq(calls[0].line, 11, "of the call");
+	object_memory_done(&called.memory);
+	done(&c, &o);
+}
+
+/* The call that returns at 20 has an exit at 0x90, and another call has none. */
+Test(v8, optimized_code_that_was_given_up_returns_behind_its_end)
+{
+	static const uint8_t safepoints[] = { 2, 0, 0, 0, 0x91, 0, 0, 0, 20, 1, 0x91, 28, 0, 0 };
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_call calls[4];
+
+	make_optimized(&c, true);
+	add(&c, V8_TOLD_BYTECODES, BYTECODES, safepoints, sizeof(safepoints));
+	cr_assert_eq(name(&c, 40, &o), 0);
+	cr_assert_eq(runtime_calls(&o, 0x8f, calls, 4), 2);
+	cr_expect(str_eq(calls[0].name, STR_LIT("inner")));
+	cr_expect_eq(calls[0].line, 4);
+	cr_expect_eq(calls[1].line, 11, "of the call");
+	cr_expect_eq(runtime_calls(&o, 0x8e, calls, 4), 1);
+	cr_expect_eq(runtime_calls(&o, 0x90, calls, 4), 1);
 	object_memory_done(&called.memory);
 	done(&c, &o);
 }

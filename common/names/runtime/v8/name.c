@@ -375,7 +375,50 @@ static int add_call(struct inlining *i, struct v8_position *p, uint32_t *ret)
 	return r < 0 ? r : 0;
 }
 
-static int add_optimized(struct function *f, struct v8_positions p, struct runtime_object *ret)
+/* Where code is: its line, and 1 + its inlined call, or 0. */
+struct place {
+	uint32_t line, inside;
+};
+
+/* Finds the place of one of the code's own positions. */
+static int find_own(struct inlining *i, struct v8_position p, struct place *ret)
+{
+	*ret = (struct place){ 0 };
+
+	const int r = add_call(i, &p, &ret->inside);
+
+	if (!r && inlined_line(i, p, &ret->line) > 0)
+		ret->line = 0;
+	return r;
+}
+
+/* Adds the places to which calls return if V8 has given the code up meanwhile. They are after all
+ * code, which ends with the place *end. */
+static int add_late_calls(struct inlining *i, struct v8_positions p, struct v8_safepoints s,
+			  const struct place *end)
+{
+	struct place call = { (uint32_t)i->ret->start_line, 0 };
+	struct v8_position next;
+	struct v8_safepoint point;
+	bool more = v8_positions_next(&p, &next);
+	uint32_t last = 0;
+	int r = 0;
+
+	while (!r && v8_safepoints_next(&s, &point)) {
+		for (; !r && more && next.code < point.pc; more = v8_positions_next(&p, &next))
+			r = find_own(i, next, &call);
+		if (r || point.late == V8_NO_EXIT || point.late <= last || point.late <= point.pc)
+			continue;
+		last = point.late;
+		r = runtime_add_line_in(i->ret, last - 1, end->line, end->inside);
+		if (!r)
+			r = runtime_add_line_in(i->ret, last, call.line, call.inside);
+	}
+	return r;
+}
+
+static int add_optimized(struct function *f, const struct v8_naming *n, struct v8_positions p,
+			 struct runtime_object *ret)
 {
 	struct function *called = malloc(sizeof(*called));
 	struct inlining i = {
@@ -385,23 +428,26 @@ static int add_optimized(struct function *f, struct v8_positions p, struct runti
 			       V8_EXTRA_BYTES),
 		.ret = ret,
 	};
+	const struct v8_positions all = p;
+	struct v8_safepoints s;
 	struct v8_position next;
-	uint32_t line = (uint32_t)ret->start_line, inside = 0;
+	/* Programs other than Node.js do not make V8 write positions. */
+	struct place now = { p.rest.len ? (uint32_t)ret->start_line : 0, 0 };
 	int r = called ? 0 : -ENOMEM;
 
-	/* Programs other than Node.js do not make V8 write positions. */
-	if (!p.rest.len)
-		line = 0;
 	while (!r && v8_positions_next(&p, &next)) {
-		r = runtime_add_line_in(ret, next.code, line, inside);
-		inside = line = 0;
+		r = runtime_add_line_in(ret, next.code, now.line, now.inside);
 		if (!r)
-			r = add_call(&i, &next, &inside);
-		if (!r && inlined_line(&i, next, &line) > 0)
-			line = 0;
+			r = find_own(&i, next, &now);
 	}
+	if (!r && all.rest.len &&
+	    v8_safepoints_begin(&s,
+				piece(f->memory, f->told[V8_TOLD_BYTECODES],
+				      f->told[V8_TOLD_BYTECODES_SIZE], V8_BYTECODES_BYTES),
+				n->safepoints, false))
+		r = add_late_calls(&i, all, s, &now);
 	if (!r)
-		r = runtime_add_line_in(ret, RUNTIME_POSITION_MASK, line, inside);
+		r = runtime_add_line_in(ret, RUNTIME_POSITION_MASK, now.line, now.inside);
 	free(called);
 	return r;
 }
@@ -504,11 +550,6 @@ static int find_frames(struct lazy *l, uint32_t translation)
 	return r < 0 ? r : 0;
 }
 
-/* Where code is: its line, and 1 + its inlined call, or 0. */
-struct place {
-	uint32_t line, inside;
-};
-
 /* Finds the place of a call, by its exit. Leaves *ret as it is if that does not tell. If the exit's
  * translation was not copied and the code has no inlined functions, the line is that of the exit's
  * own bytecode. This may instead be the number of a builtin that the exit continues with, such as
@@ -534,18 +575,6 @@ static int find_lazy_call(struct lazy *l, uint32_t exit, struct place *ret)
 	return r;
 }
 
-/* Finds the place of one of the code's own positions. */
-static int find_own(struct inlining *i, struct v8_position p, struct place *ret)
-{
-	*ret = (struct place){ 0 };
-
-	const int r = add_call(i, &p, &ret->inside);
-
-	if (!r && inlined_line(i, p, &ret->line) > 0)
-		ret->line = 0;
-	return r;
-}
-
 /* Adds the code from *last to `end`. */
 static int add_place(struct lazy *l, uint32_t end, const struct place *p, uint32_t *last)
 {
@@ -555,24 +584,47 @@ static int add_place(struct lazy *l, uint32_t end, const struct place *p, uint32
 	return runtime_add_line_in(l->ret, end, p->line, p->inside);
 }
 
+/* Adds the places to which calls return if V8 has given the code up meanwhile, after all code. */
+static int add_late(struct lazy *l, struct v8_safepoints s, const struct place *now, uint32_t *last)
+{
+	struct v8_safepoint point;
+	int r = 0;
+
+	while (!r && v8_safepoints_next(&s, &point)) {
+		struct place call = *now;
+
+		if (point.late == V8_NO_EXIT || point.late <= *last)
+			continue;
+		r = add_place(l, point.late - 1, now, last);
+		if (!r)
+			r = find_lazy_call(l, point.exit, &call);
+		if (!r)
+			r = add_place(l, point.late, &call, last);
+	}
+	return r;
+}
+
 /*
  * Each call has the frames and the line that its exit leads to. Of code between calls, Maglev
  * writes some positions; it has the place that a position or a call has last told, and before
  * these the function's first line. If there are no positions, only that line is known, and not even
  * that if other functions are inlined in it.
  */
-static int add_places(struct lazy *l, struct v8_positions own, struct v8_safepoints *s, bool more)
+static int add_places(struct lazy *l, struct v8_positions own, struct v8_safepoints s)
 {
+	struct v8_safepoints points = s;
+	struct v8_safepoint point;
 	const bool has_own = own.rest.len > 0,
 		   has_inlined = (uint32_t)l->outer->told[V8_TOLD_INLINED_COUNT];
 	struct place now = { has_inlined && !has_own ? 0 : (uint32_t)l->ret->start_line, 0 };
 	struct v8_position next;
-	uint32_t pc = 0, exit, last = 0, before = 0;
+	uint32_t last = 0, before = 0;
 	bool is_next = v8_positions_next(&own, &next);
 	int r = 0;
 
-	while (!r && more && v8_safepoints_next(s, &pc, &exit) && pc > before) {
-		for (; !r && is_next && next.code < pc; is_next = v8_positions_next(&own, &next)) {
+	while (!r && v8_safepoints_next(&points, &point) && point.pc > before) {
+		for (; !r && is_next && next.code < point.pc;
+		     is_next = v8_positions_next(&own, &next)) {
 			r = add_place(l, next.code, &now, &last);
 			if (!r)
 				r = find_own(&l->own, next, &now);
@@ -581,20 +633,22 @@ static int add_places(struct lazy *l, struct v8_positions own, struct v8_safepoi
 		struct place call = now;
 
 		if (!r)
-			r = add_place(l, pc - 1, &now, &last);
+			r = add_place(l, point.pc - 1, &now, &last);
 		if (!r)
-			r = find_lazy_call(l, exit, &call);
+			r = find_lazy_call(l, point.exit, &call);
 		if (!r)
-			r = add_place(l, pc, &call, &last);
+			r = add_place(l, point.pc, &call, &last);
 		if (has_own)
 			now = call;
-		before = pc;
+		before = point.pc;
 	}
 	for (; !r && is_next; is_next = v8_positions_next(&own, &next)) {
 		r = add_place(l, next.code, &now, &last);
 		if (!r)
 			r = find_own(&l->own, next, &now);
 	}
+	if (!r)
+		r = add_late(l, s, &now, &last);
 	return r ? r : add_place(l, RUNTIME_POSITION_MASK, &now, &last);
 }
 
@@ -620,10 +674,12 @@ static int add_lazy(struct function *f, const struct v8_naming *n, struct runtim
 	};
 	const struct v8_positions own = positions_at(f, n, V8_TOLD_OWN_POSITIONS);
 	struct v8_safepoints s;
-	const bool more = v8_safepoints_begin(
+
+	v8_safepoints_begin(
 		&s, piece(f->memory, told[V8_TOLD_EXTRA], told[V8_TOLD_EXTRA_SIZE], V8_EXTRA_BYTES),
-		n->safepoints);
-	const int r = called ? add_places(&l, own, &s, more) : -ENOMEM;
+		n->safepoints, true);
+
+	const int r = called ? add_places(&l, own, s) : -ENOMEM;
 
 	free(called);
 	return r;
@@ -657,7 +713,7 @@ int v8_name(const struct runtime_build *b, uint64_t address, uint64_t check,
 		r = add_baseline(f, &n, positions, ret);
 		break;
 	case V8_OPTIMIZED:
-		r = add_optimized(f, positions, ret);
+		r = add_optimized(f, &n, positions, ret);
 		break;
 	case V8_LAZY:
 		r = add_lazy(f, &n, ret);

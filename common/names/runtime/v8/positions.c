@@ -114,7 +114,7 @@ bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_by
 
 /* --- safepoints --- */
 
-#define SAFEPOINTS_HEADER 16
+#define SAFEPOINTS_MAGLEV 16 /* bytes of the header of Maglev's tables */
 #define HAS_EXITS 1u
 
 /* Reads a number of up to four bytes. */
@@ -130,35 +130,40 @@ static bool take_bytes(struct span *rest, uint32_t bytes, uint32_t *ret)
 	return true;
 }
 
-bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at)
+bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at, bool maglev)
 {
 	struct span head, config = { 0 };
-	uint32_t bits;
+	uint32_t left, bits;
 
 	*s = (struct v8_safepoints){ 0 };
-	if (at > SAFEPOINTS_HEADER - 8 || !span_take(&table, SAFEPOINTS_HEADER, &head))
+	if (at > SAFEPOINTS_MAGLEV - 8 ||
+	    !span_take(&table, maglev ? SAFEPOINTS_MAGLEV : at + 8, &head))
 		return false;
 	config = (struct span){ .data = head.data + at, .len = 8 };
-	if (!take_bytes(&config, 4, &s->left) || !take_bytes(&config, 4, &bits))
+	if (!take_bytes(&config, 4, &left) || !take_bytes(&config, 4, &bits) || !(bits >> 4 & 7))
 		return false;
+	s->left = left;
 	s->rest = table;
 	s->pc_bytes = bits >> 4 & 7;
 	s->exit_bytes = bits & HAS_EXITS ? bits >> 7 & 7 : 0;
-	/* Skip the exit's address, the number of registers that the call spills, and which hold
-	 * objects. */
-	s->skip = (bits & HAS_EXITS ? s->pc_bytes : 0) + 1 + (bits >> 1 & 7);
-	return s->pc_bytes > 0;
+	s->late_bytes = bits & HAS_EXITS ? s->pc_bytes : 0;
+	/* Skip the number of registers that the call spills, and which hold objects. */
+	s->skip = maglev + (bits >> 1 & 7);
+	return true;
 }
 
-bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret_exit)
+bool v8_safepoints_next(struct v8_safepoints *s, struct v8_safepoint *ret)
 {
 	struct span part;
-	uint32_t exit;
 
-	if (!s->left || !take_bytes(&s->rest, s->pc_bytes, ret_pc) ||
-	    !take_bytes(&s->rest, s->exit_bytes, &exit) || !span_take(&s->rest, s->skip, &part))
+	if (!s->left || !take_bytes(&s->rest, s->pc_bytes, &ret->pc) ||
+	    !take_bytes(&s->rest, s->exit_bytes, &ret->exit) ||
+	    !take_bytes(&s->rest, s->late_bytes, &ret->late) ||
+	    !span_take(&s->rest, s->skip, &part))
 		return false;
 	s->left--;
-	*ret_exit = exit - 1; /* 0 in the table means no exit */
+	/* 0 in the table means none. */
+	ret->exit--;
+	ret->late--;
 	return true;
 }

@@ -74,20 +74,25 @@ struct v8_baseline {
 bool v8_baseline_next(struct v8_baseline *b, uint32_t *ret_end, uint32_t *ret_bytecode);
 
 /*
- * A table of Maglev's safepoints (maglev-safepoint-table.h): for each call, where it returns to and
- * the number of its exit for deoptimization. Begins with the table's header.
+ * A table of safepoints ({maglev-,}safepoint-table.h): for each call, where it returns to,
+ * the number of its exit for deoptimization, and where it returns to if V8 gives the code up
+ * meanwhile. This is after all code, in the order of the calls. Begins with the table's header.
  */
 struct v8_safepoints {
 	struct span rest; /* borrowed */
 	uint32_t left;
-	uint32_t pc_bytes, exit_bytes, skip; /* sizes in bytes of an entry's fields, and of other
-					      * fields after them */
+	uint32_t pc_bytes, exit_bytes, late_bytes, skip; /* sizes in bytes of an entry's fields, and
+							  * of other fields after them */
+};
+struct v8_safepoint {
+	uint32_t pc, exit, late; /* V8_NO_EXIT: none */
 };
 #define V8_NO_EXIT 0xffffffffu
-/* at: offset of the number of safepoints. Returns false if the table is malformed. */
-bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at);
+/* at: offset of the number of safepoints. maglev: the table is Maglev's. Returns false if the table
+ * is malformed; then it has none. */
+bool v8_safepoints_begin(struct v8_safepoints *s, struct span table, uint32_t at, bool maglev);
 /* Takes the next safepoint. Returns false if there is none, or if it is malformed. */
-bool v8_safepoints_next(struct v8_safepoints *s, uint32_t *ret_pc, uint32_t *ret_exit);
+bool v8_safepoints_next(struct v8_safepoints *s, struct v8_safepoint *ret);
 
 /* --- translations for deoptimization (translations.c) --- */
 
