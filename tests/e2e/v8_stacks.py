@@ -18,7 +18,6 @@ KNOWN = {
     "computed_hot|instanceof_hot|pieces": "a computed name that is inlined, or of many parts",
     "far_lines|wide": "the line is too far from the beginning of its function",
     "module": "the top level of a module is entered in its middle",
-    "mutual_recursion": "code that has much inlined",
 }
 KNOWN_SCENE = re.compile(f"({'|'.join(KNOWN)})(_hot)?")
 

@@ -671,6 +671,29 @@ Test(v8, an_inlined_function_that_is_not_known_is_left_out)
 	done(&c, &o);
 }
 
+/* -1 stands for the code's own function. */
+Test(v8, a_function_that_is_inlined_in_itself_is_shown_again)
+{
+	struct copy c = { 0 };
+	struct runtime_object o = { 0 };
+	struct runtime_call calls[4];
+	struct {
+		uint64_t raw;
+		int32_t function;
+		uint32_t unused;
+	} itself[1] = { { (120 + 1) << 1, -1, 0 } };
+
+	make_optimized(&c, true);
+	add(&c, V8_TOLD_EXTRA, EXTRA + 4096, itself, sizeof(itself));
+	cr_assert_eq(name(&c, 40, &o), 0);
+	cr_assert_eq(runtime_calls(&o, 15, calls, 4), 2);
+	cr_expect(str_eq(calls[0].name, STR_LIT("outer")));
+	cr_expect(str_eq(calls[1].name, STR_LIT("outer")));
+	cr_expect_eq(calls[1].line, 11, "of the call");
+	object_memory_done(&called.memory);
+	done(&c, &o);
+}
+
 /* The call that returns at 20 has an exit at 0x90, and another call has none. */
 Test(v8, optimized_code_that_was_given_up_returns_behind_its_end)
 {

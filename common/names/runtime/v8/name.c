@@ -275,11 +275,17 @@ static int add_baseline(struct function *f, const struct v8_naming *n, struct v8
 
 /* --- optimized code --- */
 
-#define NESTED 32 /* levels of nested inlined calls */
+#define NESTED 128 /* levels of nested inlined calls */
 
-/* Reads a function that is inlined. Returns 0, or RUNTIME_GONE if it is not known. */
+#define ITSELF (-1)
+/* Reads a function that is inlined. ITSELF: the code's own function, which calls itself. Returns 0,
+ * or RUNTIME_GONE if it is not known. */
 static int read_inlined(const struct function *outer, int32_t number, struct function *ret)
 {
+	if (number == ITSELF) {
+		*ret = *outer;
+		return 0;
+	}
 	if (number < 0 || number >= V8_INLINED_MAX ||
 	    (uint32_t)number >= (uint32_t)outer->told[V8_TOLD_INLINED_COUNT])
 		return RUNTIME_GONE;
@@ -515,7 +521,9 @@ static int add_lazy_frame(struct lazy *l, unsigned k)
 
 	f->added = 0;
 	if (k) {
-		r = read_inlined(l->outer, f->function, l->called);
+		const bool itself = f->function == l->frames[0].function;
+
+		r = read_inlined(l->outer, itself ? ITSELF : f->function, l->called);
 		if (!r)
 			r = add_inlined(l->ret, f[-1].added, f[-1].line, l->called, &f->added);
 	}
