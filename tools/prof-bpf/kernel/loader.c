@@ -562,9 +562,13 @@ int loader_runtime(struct loader *l, enum runtime which)
 	return l->runtime_results[which];
 }
 
-bool loader_is_loading(const struct loader *l, enum runtime which)
+bool loader_is_loading(const struct loader *l)
 {
-	return l->runtime_results[which] == -EAGAIN;
+	for (unsigned i = 0; i < RUNTIME_MAX; i++) {
+		if (l->runtime_results[i] == -EAGAIN)
+			return true;
+	}
+	return false;
 }
 
 int loader_forget_objects(struct loader *l)

@@ -50,8 +50,8 @@ int loader_hear_late(struct loader *l);
  * this call on; -EINVAL: there are none; -EPIPE: there is no process that loads them; -errno:
  * loading failed. */
 int loader_runtime(struct loader *l, enum runtime which);
-/* Whether the runtime's program is being loaded. */
-bool loader_is_loading(const struct loader *l, enum runtime which);
+/* Whether some runtime's program is being loaded. */
+bool loader_is_loading(const struct loader *l);
 /* Copies each runtime object again with its next sample. Call it when the receiver of samples has
  * no copies. Returns 0, -ENOMEM or -errno. */
 int loader_forget_objects(struct loader *l);

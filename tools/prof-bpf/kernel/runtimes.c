@@ -149,34 +149,56 @@ const char *runtimes_name(enum runtime which)
 	return is_runtime(which) ? sources[which].name : "?";
 }
 
-enum runtime runtimes_early(const char *path)
-{
-	/* java and javac, and what all launchers map before the virtual machine. */
-	static const char *const names[] = { "java", "libjli.", "libjvm." };
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+/* Names with which files begin. */
+struct named {
+	const char *begin;
+	enum runtime runtime;
+};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strncmp(base, names[i], strlen(names[i])) == 0)
-			return RUNTIME_HOTSPOT;
+static enum runtime find_named(const char *base, const struct named *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strncmp(base, names[i].begin, strlen(names[i].begin)) == 0)
+			return names[i].runtime;
 	}
 	return RUNTIME_NONE;
 }
 
-bool runtimes_is_named(const char *path)
+static const char *base_of(const char *path)
 {
-	static const char *const names[] = {
-#define RUNTIME(number, NAME, name, title, type, mark) #name,
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static enum runtime named_like(const char *path)
+{
+	static const struct named names[] = {
+#define RUNTIME(number, NAME, name, title, type, mark) { #name, RUNTIME_##NAME },
 #include "bpf/runtimes.def"
-		"jvm",	/* libjvm.so contains HotSpot */
-		"node", /* contains V8 */
+		{ "jvm", RUNTIME_HOTSPOT }, /* libjvm.so contains HotSpot */
+		{ "node", RUNTIME_V8 },	    /* contains V8 */
 	};
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *base = base_of(path);
 
 	if (strncmp(base, "lib", 3) == 0)
 		base += 3;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strncmp(base, names[i], strlen(names[i])) == 0)
-			return true;
-	}
-	return false;
+	return find_named(base, names, sizeof(names) / sizeof(names[0]));
+}
+
+enum runtime runtimes_early(const char *path)
+{
+	/* What is mapped before the runtime's file: java and javac, and the library of all
+	 * launchers of Java. */
+	static const struct named launchers[] = { { "java", RUNTIME_HOTSPOT },
+						  { "libjli.", RUNTIME_HOTSPOT } };
+	const enum runtime r = find_named(base_of(path), launchers,
+					  sizeof(launchers) / sizeof(launchers[0]));
+
+	return r != RUNTIME_NONE ? r : named_like(path);
+}
+
+bool runtimes_is_named(const char *path)
+{
+	return named_like(path) != RUNTIME_NONE;
 }

@@ -30,7 +30,7 @@ const char *runtimes_name(enum runtime which);
  * python3.11, libpython3.11.so.1.0, node. */
 bool runtimes_is_named(const char *path);
 /* Returns the runtime whose program should be loaded before the file is described, since loading
- * takes long: RUNTIME_HOTSPOT for files that a starting Java maps. RUNTIME_NONE: none. */
+ * takes long: by the file's name, or by that of a launcher. RUNTIME_NONE: none. */
 enum runtime runtimes_early(const char *path);
 
 #endif

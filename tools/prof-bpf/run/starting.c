@@ -66,8 +66,7 @@ static bool is_ready(const struct prof *p, uint64_t waited_ns)
 {
 	const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
 		   offers = offers_idle(&p->offers) &&
-			    !(starting_is_chosen(p) &&
-			      loader_is_loading(p->loader, RUNTIME_HOTSPOT));
+			    !(starting_is_chosen(p) && loader_is_loading(p->loader));
 
 	return (witness_report_ready(&p->witness_report) || waited_ns > HEARD_WAIT_NS) &&
 	       (rows || waited_ns > ROWS_WAIT_NS) &&
