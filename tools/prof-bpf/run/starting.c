@@ -11,7 +11,9 @@
  * samples. Until interpreters are described, their frames appear as native ones. */
 #define ROWS_WAIT_NS 200000000ull
 #define OFFERS_WAIT_NS 1000000000ull
-#define CHOSEN_WAIT_NS 5000000000ull /* likewise, for files of the selected programs */
+/* Likewise, for files of the selected programs. Without their rows, each sample is deferred. */
+#define CHOSEN_ROWS_WAIT_NS 2000000000ull
+#define CHOSEN_WAIT_NS 5000000000ull
 /* How long to wait until prof-export has the key (witness_report.h). */
 #define HEARD_WAIT_NS 5000000000ull
 #define CHOSEN_FILES 512
@@ -68,9 +70,11 @@ static bool is_ready(const struct prof *p, uint64_t waited_ns)
 		   offers = offers_idle(&p->offers) &&
 			    !(starting_is_chosen(p) && loader_is_loading(p->loader));
 
+	const bool chosen = starting_is_chosen(p);
+
 	return (witness_report_ready(&p->witness_report) || waited_ns > HEARD_WAIT_NS) &&
-	       (rows || waited_ns > ROWS_WAIT_NS) &&
-	       (offers || waited_ns > (starting_is_chosen(p) ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS));
+	       (rows || waited_ns > (chosen ? CHOSEN_ROWS_WAIT_NS : ROWS_WAIT_NS)) &&
+	       (offers || waited_ns > (chosen ? CHOSEN_WAIT_NS : OFFERS_WAIT_NS));
 }
 
 void starting_try(struct prof *p)
