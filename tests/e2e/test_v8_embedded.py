@@ -203,4 +203,7 @@ def test_isolates_on_one_thread_have_their_own_names_and_lines(tmp_path):
     for name, path, line in found:
         letter = name[0]
         assert path.endswith(f"{letter}.js"), found
-        assert 1 <= line - TWO_LINES[letter] <= 6, found
+        assert line == 0 or 1 <= line - TWO_LINES[letter] <= 6, found
+    # Where code of a compiler begins, it has no line yet.
+    without = sum(c for (*_, line), c in found.items() if line == 0)
+    assert without <= 0.03 * sum(ours.values()), found
