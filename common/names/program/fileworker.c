@@ -21,7 +21,7 @@
 #include "common/wire/bus/scm.h"
 
 #define SMALL_MAX (48ull << 20)
-#define MORE_NS 1000000ull /* time limit for lookups that a request only announced */
+#define MORE_NS 1000000ull /* age of a request after which no announced lookup is begun */
 
 static const struct seccomp_rule worker_calls[] = {
 	CALL("recvmsg"),
@@ -183,10 +183,10 @@ static int look_up(struct served *s, uint64_t value, bool is_offset, struct name
 	return r;
 }
 
-/* Answers announced lookups, as long as that is quick. */
-static void look_ahead(struct fileworker *w, struct served *s, const struct programwire_ask *a)
+/* Answers announced lookups, as long as the request takes little time. */
+static void look_ahead(struct fileworker *w, struct served *s, const struct programwire_ask *a,
+		       uint64_t begun_ns)
 {
-	const uint64_t begun_ns = clock_mono_ns();
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < a->expected_count && sources_is_ready(s->sources) &&
@@ -256,6 +256,7 @@ static void tell(struct fileworker *w, struct served *s, bool facts)
 static bool serve(struct fileworker *w, const struct programwire_ask *a,
 		  int fds[static PROGRAMWIRE_FDS])
 {
+	const uint64_t begun_ns = clock_mono_ns();
 	struct served *s = &w->programs[a->program];
 	int r = SYMFILE_NONE;
 
@@ -275,7 +276,7 @@ static bool serve(struct fileworker *w, const struct programwire_ask *a,
 			r = look_up(s, a->value, a->flags & PROGRAMWIRE_OFFSET, &w->names,
 				    &w->answer.head);
 			if (r == 0 || r == SYMFILE_NONE)
-				look_ahead(w, s, a);
+				look_ahead(w, s, a, begun_ns);
 			break;
 		case PROGRAMWIRE_OFFER:
 			r = sources_offer(s->sources, take_fd(fds)) ? PROGRAMWIRE_YES

@@ -245,7 +245,7 @@ int ksymbols_add(struct ksymbols *t, uint64_t address, char type, struct str nam
 		uint64_t by = t->base - address;
 
 		for (size_t i = 0; i < t->len; i++) {
-			if (t->at[i].offset > UINT32_MAX - by)
+			if (by > UINT32_MAX || t->at[i].offset > UINT32_MAX - by)
 				return 0;
 		}
 		for (size_t i = 0; i < t->len; i++)

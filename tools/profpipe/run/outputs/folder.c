@@ -132,11 +132,12 @@ static void begin_next(struct folder *f, struct child *symd)
 
 void folder_turn(struct folder *f, bool samples, const struct child *export, struct child *symd)
 {
-	const uint64_t now = clock_mono_ns();
-
 	if (!f->o)
 		return;
 	hear(f);
+
+	const uint64_t now = clock_mono_ns(); /* not before a switch that was just heard of */
+
 	if (f->waits || !samples || !export->pid ||
 	    (double)(now - f->since_ns) < f->o->rotate_s * 1e9 ||
 	    (f->tried_ns && now - f->tried_ns < AGAIN_NS))
