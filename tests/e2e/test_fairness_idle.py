@@ -4,6 +4,7 @@ others."""
 import contextlib
 import subprocess
 
+import pytest
 from fairness import ATTACKER, VICTIM, as_user, assert_unharmed, beside, end, reachable
 
 # In a namespace of its own, many mounts, whose places have paths of nearly 2 KiB. Then it maps
@@ -129,6 +130,7 @@ def idle(argv, on_map=None):
         end([p])
 
 
+@pytest.mark.check_all
 def test_a_long_table_of_mounts_costs_others_nothing(tmp_path, chain):
     """Whether a file may hang is told by its mount, which is searched in the process's table."""
     reachable(tmp_path)

@@ -59,7 +59,9 @@ def programs(kit, uids, count, **how):
     return started(paths)
 
 
-VICTIMS = pytest.mark.parametrize("victim", [native_victim, short_victim], ids=["native", "short"])
+VICTIMS = pytest.mark.parametrize("victim", [
+    pytest.param(native_victim, id="native"),
+    pytest.param(short_victim, id="short", marks=pytest.mark.check_all)])
 
 
 @VICTIMS

@@ -283,6 +283,7 @@ def test_stacks_of_a_load_are_complete(built, load):
 RUN = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).run(int(sys.argv[2]))"
 
 
+@pytest.mark.check_all
 def test_stacks_of_a_library_are_complete(built):
     """In such a program the offset of g is known only at run time."""
     samples, complete, said = walked_live([sys.executable, "-c", RUN,

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pytest
 from conftest import profpipe, record
 from nodes import NODE
 
@@ -113,6 +114,7 @@ def test_python_functions_called_like_marks_are_shown_as_functions(tmp_path):
     assert not any(f.endswith("py_[k]") for s, _ in got.stacks for f in s)
 
 
+@pytest.mark.check_all
 def test_javascript_functions_called_like_placeholders_are_shown_as_functions(tmp_path):
     names = ["[v8: gone]", "[python: memory not read]", "[unknown]", "run_[c2]",
              "[Symbol.iterator]"]

@@ -212,7 +212,7 @@ SUITES = {
 }
 
 
-@pytest.mark.parametrize("suite", of_which_check_has(SUITES, ("bullseye",)))
+@pytest.mark.parametrize("suite", of_which_check_has(SUITES, ()))
 def test_stacks_of_other_suites_equal_pythons_tracebacks(suite, tmp_path):
     packages, has = SUITES[suite]
     root = tmp_path / "root"

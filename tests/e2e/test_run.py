@@ -303,6 +303,7 @@ def test_another_receiver_gets_all_from_a_reload_on(tmp_path):
         assert count([a, b]) == int(m[2]) > 20, said
 
 
+@pytest.mark.check_all
 def test_a_replaced_file_of_names_is_followed(tmp_path):
     """prof-send may open only the files that existed when it started."""
     etc = tmp_path / "etc"
@@ -434,7 +435,7 @@ def test_files_follow_each_other_without_a_gap(tmp_path):
         status, said = s.end()
     assert status == 0 and nothing_lost(said), said
     assert {p.name for p in (tmp_path / "profiles").iterdir()} == {p.name for p in files(tmp_path)}
-    end, count = 0, 0
+    end, count, lengths = 0, 0, []
     for path in files(tmp_path):
         assert re.fullmatch(r"\d{8}T\d{6}Z\.pb\.gz", path.name)
         assert path.stat().st_mode & 0o777 == 0o640
@@ -442,12 +443,14 @@ def test_files_follow_each_other_without_a_gap(tmp_path):
         # A file that begins when sampling ends covers no time, and the field is then left out.
         begin, length = int(p["time_nanos"][0]), int(p.get("duration_nanos", [0])[0])
         assert not end or abs(begin - end) < 1_000_000, (begin, end)
-        assert length > 1_500_000_000 or path == files(tmp_path)[-1], (path, length)
         end = begin + length
+        lengths.append(length / 1e9)
         assert "cut short" not in str(p.get("comment"))
         # On a busy host, the first samples may wait for names until the next file.
         count += sum(int(x["value"][0]) for x in p.get("sample", []))
     assert count == int(re.search(r"^(\d+) samples in", said, re.M)[1]), said
+    # On a busy host, one file may begin late and the next one in time.
+    assert sum(lengths[:4]) > 4 * 1.6, lengths
 
 
 def test_only_the_newest_files_are_kept(tmp_path):

@@ -268,6 +268,7 @@ def test_record_opens_no_file_of_another_user(tmp_path):
     assert {"two", "three"} <= seen
 
 
+@pytest.mark.check_all
 def test_more_units_than_are_open_at_a_time(tmp_path):
     """256 slots for all programs: a unit that is not in use is evicted, and is loaded again
     later."""

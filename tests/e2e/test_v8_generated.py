@@ -20,4 +20,4 @@ def test_each_function_calls_the_next_one_in_the_line_that_is_shown(number, flag
     assert p.returncode == 0, p.stderr
     total, wrong = program.compare(path, out)
     print(*wrong[:9], f"{len(wrong)} of {total} are wrong", sep="\n")
-    assert total > 300 and len(wrong) <= few(total, 0.005)
+    assert total > 300 and len(wrong) <= few(total)

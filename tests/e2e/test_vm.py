@@ -199,7 +199,7 @@ LOCKED = "6.12"
 # `make check` runs the oldest kernel, which lacks most. `make check-all` also runs the others.
 NEWER = tuple(series for series in ALL if series != OLDEST)
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
-WHOLE_ONLY = ("live-thread", "live-bash")
+WHOLE_ONLY = ("live-thread", "live-bash", "doctor", "command", "targets", "namespace")
 
 
 def machines_but(some, kernels_of_step=ALL):
@@ -347,6 +347,7 @@ def test_every_program_is_taken_by_the_verifier(machine):
     assert all(0 < int(n) < VERIFIER_LIMIT / 6 for n in verified.values()), verified
 
 
+@pytest.mark.check_all
 @on_the_oldest
 def test_doctor_finds_nothing_fatal_and_gets_samples(machine):
     got = json.loads(machine.good("doctor"))
@@ -453,6 +454,7 @@ def test_a_recording_of_the_host_has_stacks_and_names(machine):
     assert summary["samples"] > 100, summary
 
 
+@pytest.mark.check_all
 @on_the_oldest
 def test_processes_are_followed_from_their_first_moment(machine):
     machine.good("command")
@@ -471,12 +473,14 @@ def sampled_in(machine, name):
             for kind, f in found if kind == 11 for of in [processes[threads[f[1]]]]}
 
 
+@pytest.mark.check_all
 @on_the_oldest
 def test_targets_are_chosen_in_the_kernel(machine):
     machine.good("targets")
     assert {comm for comm, _, _ in sampled_in(machine, "targets")} == {"tin"}
 
 
+@pytest.mark.check_all
 @on_the_oldest
 def test_a_pid_namespace_shows_only_its_own_pids(machine):
     pid = int(machine.good("namespace").split()[-1])
