@@ -171,6 +171,7 @@ time.sleep(100)
 """
 
 
+@pytest.mark.check_all
 def test_a_container_with_ids_of_its_own_is_one_owner(tmp_path):
     """The ids of its user namespace are in no file."""
     with subprocess.Popen(["/usr/bin/python3", "-c", CONTAINER, LOAD, "7", "8", "9000"],

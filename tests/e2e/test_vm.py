@@ -199,7 +199,8 @@ LOCKED = "6.12"
 # `make check` runs the oldest kernel, which lacks most. `make check-all` also runs the others.
 NEWER = tuple(series for series in ALL if series != OLDEST)
 # Steps of `make check-all` only: others also walk a thread and programs without an interpreter.
-WHOLE_ONLY = ("live-thread", "live-bash", "doctor", "command", "targets", "namespace")
+WHOLE_ONLY = ("live-thread", "live-bash", "live-python", "doctor", "command", "targets",
+              "namespace")
 
 
 def machines_but(some, kernels_of_step=ALL):
@@ -401,6 +402,7 @@ def test_stacks_of_a_thread_are_complete(machine):
     assert check_live(machine, "thread") >= DEPTH
 
 
+@pytest.mark.check_all
 @on_the_oldest
 def test_stacks_of_an_interpreter_are_complete(machine):
     check_live(machine, "python")
