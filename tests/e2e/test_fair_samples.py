@@ -14,6 +14,7 @@ def kit():
         yield k
 
 
+@pytest.mark.check_all
 def test_stacks_that_prof_symd_names_slowly(tmp_path, chain, kit):
     """prof-symd cannot keep up with the stacks of two Python programs. The samples that do not
     reach it are theirs. An epoch's end waits for them only for a moment."""

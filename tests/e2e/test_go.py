@@ -298,7 +298,8 @@ def test_c_that_go_linked_has_rows(built):
     assert samples > 20 and samples - complete <= 1 + samples / 50, said
 
 
-@pytest.mark.parametrize("load", ["traces", "stacks", "clock", "c", "library"])
+@pytest.mark.parametrize("load", [
+    "traces", "stacks", "clock", "c", pytest.param("library", marks=pytest.mark.check_all)])
 def test_first_samples_also_have_the_stacks_that_were_left(built, tmp_path, load):
     """The program is new, and ends before its rows arrive, so each sample carries its stack."""
     if load == "library":
