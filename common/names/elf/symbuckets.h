@@ -17,7 +17,7 @@ int symbuckets_new(const struct symfile *f, const struct symtable *t, struct sym
 void symbuckets_free(struct symbuckets *b);
 /* Adds all symbols that a lookup needs for addresses in [*ret_from, *ret_to), which contains
  * `address`. May add others. Returns 0, SYMFILE_NONE (no code), SYMFILE_TOO_LARGE (too many
- * symbols) or -errno. */
+ * symbols), SYMFILE_MALFORMED (the file is shorter now) or -errno. */
 int symbuckets_gather(const struct symbuckets *b, uint64_t address, struct symtable_symbols *all,
 		      uint64_t *ret_from, uint64_t *ret_to);
 size_t symbuckets_bytes(const struct symbuckets *b);

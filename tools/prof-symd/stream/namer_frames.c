@@ -112,12 +112,17 @@ static uint64_t native_offset(const struct definition_frame *f)
 	       (f->flags & (MSG_FRAME_LEAF | MSG_FRAME_SIGNAL) || f->offset == 0 ? 0 : 1);
 }
 
-/* Lookups that are announced for a program. */
+/* A lookup, and those that are announced with it. */
 struct expected {
-	uint64_t file, offsets[PROGRAM_EXPECTED];
+	uint64_t file, offsets[1 + PROGRAM_EXPECTED]; /* the first is the lookup's own */
 	unsigned count;
 	unsigned left; /* frames that may still be searched */
 };
+
+static bool expects_all(const struct expected *e)
+{
+	return e->count == 1 + PROGRAM_EXPECTED || !e->left;
+}
 
 static void expect_offset(struct expected *e, uint64_t offset)
 {
@@ -131,7 +136,7 @@ static void expect_offset(struct expected *e, uint64_t offset)
 static void expect_of_stack(struct namer *n, struct expected *e, const struct definition_stack *s,
 			    uint32_t from)
 {
-	for (uint32_t i = from; i < s->count && e->count < PROGRAM_EXPECTED && e->left; i++) {
+	for (uint32_t i = from; i < s->count && !expects_all(e); i++) {
 		const struct definition_frame *f =
 			definitions_find_frame(&n->defs, n->defs.numbers[s->numbers + i]);
 
@@ -147,26 +152,26 @@ static void expect_of_stack(struct namer *n, struct expected *e, const struct de
 static void expect_native(struct namer *n, struct program *program,
 			  const struct definition_frame *now)
 {
-	struct expected e = { .file = now->file, .left = NAMER_LOOK_AHEAD };
-	const struct event *next = events_at(&n->queue, 1);
+	struct expected e = { .file = now->file,
+			      .offsets = { native_offset(now) },
+			      .count = 1,
+			      .left = NAMER_LOOK_AHEAD };
 
 	if (n->stack)
-		expect_of_stack(n, &e, n->stack, n->stack_at);
-	for (size_t i = 2; next && e.count < PROGRAM_EXPECTED && e.left && i < NAMER_LOOK_AHEAD;
-	     i++) {
-		const struct definition_stack *s =
-			next->kind == EVENT_SAMPLE && next->owner == n->owner
-				? idtable_get(&n->defs.stacks, next->sample.stack)
-				: NULL;
+		expect_of_stack(n, &e, n->stack, n->stack_at + 1);
+	for (size_t i = 1; i < NAMER_LOOK_AHEAD && !expects_all(&e); i++) {
+		const struct event *next = events_at(&n->queue, i);
+
+		if (!next)
+			break;
+		if (next->kind != EVENT_SAMPLE || next->owner != n->owner)
+			continue;
+		const struct definition_stack *s = idtable_get(&n->defs.stacks, next->sample.stack);
 
 		if (s && s != n->stack && !namer_was_sent(n, s->sent, s->payers))
 			expect_of_stack(n, &e, s, 0);
-		next = events_at(&n->queue, i);
 	}
-	/* The first may be the one that is looked up now. */
-	const bool same = e.count && e.offsets[0] == native_offset(now);
-
-	program_expect(program, e.offsets + same, e.count - same);
+	program_expect(program, e.offsets + 1, e.count - 1);
 }
 
 /* Fills functions and lines of a frame that came without names, or the start of its function if
