@@ -328,6 +328,24 @@ Test(limit, cpu_time_is_counted_once_though_processes_end)
 	close(m.proc);
 }
 
+Test(limit, cpu_time_is_read_less_often_while_little_is_used)
+{
+	const struct deploy d = { .uid = { 0 } };
+	struct meter m = { .proc = open("/proc", O_PATH | O_DIRECTORY), .deploy = &d };
+	struct cpulimit c;
+	uint64_t now = 1000000000ull;
+
+	cpulimit_init(&c, 100, 4);
+	for (unsigned i = 0; i < CPULIMIT_STEPS; i++, now += CPULIMIT_STEP_NS)
+		cr_assert(cpulimit_run(&c, &m, now), "%u", i);
+	cr_assert(!cpulimit_run(&c, &m, now));
+	cr_assert(cpulimit_run(&c, &m, now + 3 * CPULIMIT_STEP_NS));
+	/* With another limit, the use may be high. */
+	cpulimit_set(&c, 1);
+	cr_assert(cpulimit_run(&c, &m, now + 4 * CPULIMIT_STEP_NS));
+	close(m.proc);
+}
+
 /* A process called prof-symd, of 16 MiB, with a child of the same name and user. */
 static void be_symd(int ready)
 {

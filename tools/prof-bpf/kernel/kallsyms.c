@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,6 +296,7 @@ int kallsyms_read(struct kallsyms *k)
 	const uint64_t hash = modules_hash(k->modules);
 	const int r = read_all(k);
 
+	malloc_trim(0); /* gives back what the growing table left behind */
 	k->stale = r != 0;
 	k->failures += k->stale;
 	/* Wait longer: a reading that fails for lack of memory may cost more each time. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/prof-bpf/kernel/kernel_names.h"
 
-#include <malloc.h>
 #include <string.h>
 #include "common/base/command/log.h"
 
@@ -50,8 +49,6 @@ void kernel_names_take(struct kernel_names *n, bool wait)
 		return;
 	pthread_join(n->thread, NULL);
 	n->reading = false;
-	/* Gives back memory that the growing tables left behind. */
-	malloc_trim(0);
 	n->ready = n->unread;
 	log_failure(n, n->result);
 }

@@ -66,11 +66,9 @@ static void start_sampling(struct prof *p)
 /* Whether all peers have what they need, `waited_ns` after they were connected. */
 static bool is_ready(const struct prof *p, uint64_t waited_ns)
 {
-	const bool rows = host_settled(p->host) && row_server_idle(p->row_server),
-		   offers = offers_idle(&p->offers) &&
-			    !(starting_is_chosen(p) && loader_is_loading(p->loader));
-
-	const bool chosen = starting_is_chosen(p);
+	const bool chosen = starting_is_chosen(p),
+		   rows = host_settled(p->host) && row_server_idle(p->row_server),
+		   offers = offers_idle(&p->offers) && !(chosen && loader_is_loading(p->loader));
 
 	return (witness_report_ready(&p->witness_report) || waited_ns > HEARD_WAIT_NS) &&
 	       (rows || waited_ns > (chosen ? CHOSEN_ROWS_WAIT_NS : ROWS_WAIT_NS)) &&
